@@ -96,6 +96,7 @@ class CloudsTest(unittest.TestCase):
             done = subprocess.run([str(HERE / "gateway.sh"), cluster.name, other.name, addresses[other.name]], capture_output=True,
                                   text=True, check=False, timeout=60)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.addCleanup(pathlib.Path(f"/tmp/gateway-{cluster.name}.sock").unlink, missing_ok=True)  # Ends its follower.
         self.background(door(EU, "prometheus", f"--config.file={HERE / 'prometheus.yaml'}", f"--storage.tsdb.path={self.folder}/data",
                              "--web.listen-address=127.0.0.1:9090"))
 
@@ -147,6 +148,78 @@ class CloudsTest(unittest.TestCase):
         self.assertEqual(run("link", "eu", "us", "--cut").returncode, 0)
         self.wait_for(lambda: self.split("eu")["us"] == 0, "nothing goes where nothing arrives", 60)
         process.send_signal(signal.SIGTERM)
+
+    def reach_both_servers(self):
+        """The API servers of both clusters listen on this machine; a network for administrators brings them to the door of eu."""
+        here, there = ["defaults", "  mode tcp", "  timeout connect 2s", "  timeout client 1h", "  timeout server 1h"], None
+        there = list(here)
+        for cluster in (EU, US):
+            config = json.loads(cluster.kubeconfig.read_text(encoding="utf-8"))
+            address = config["clusters"][0]["cluster"]["server"].split("//")[1]
+            path = self.folder / f"{cluster.name}.sock"
+            shutil.copy(cluster.kubeconfig, self.folder / f"{cluster.name}.kubeconfig")  # Nodes do not see the testbed's own.
+            here += [f"listen {cluster.name}", f"  bind unix@{path}", f"  server api {address}"]
+            there += [f"listen {cluster.name}", f"  bind {address}", f"  server api unix@{path}"]
+        for name, lines, around in (("here", here, list), ("there", there, lambda words: door(EU, *words))):
+            file = self.folder / f"{name}.cfg"
+            file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            self.background(around(["haproxy", "-db", "-f", str(file)]))
+
+    def pods(self, cluster):
+        return int(cluster.kubectl("get", "deployment", "-n", "shop", "web", "-o", "jsonpath={.spec.replicas}"))
+
+    @unittest.skipUnless(os.environ.get("RUDDERFISH_CLOUDS"), "minutes; RUDDERFISH_CLOUDS=1, as ./test --full sets it")
+    def test_both_clusters_have_the_pods_that_a_learned_policy_decides_on(self):
+        """Both tiers in one process, which reaches two clusters by two kubeconfigs."""
+        self.start_services()
+        self.reach_both_servers()
+        for path in pathlib.Path("/tmp").glob("rudderfish-clouds.db*"):
+            path.unlink()
+        shutil.copy(HERE / "regions.yaml", self.folder / "regions.yaml")
+        subprocess.run([str(PROGRAM), "train", str(self.folder / "regions.yaml"), "--rule", "mpc", "--time", "5s", "-d",
+                        str(self.folder / "learned")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=120)
+        text = (HERE / "rudderfish.yaml").read_text(encoding="utf-8")
+        text = text.replace("policy: lp", "policy: learned").replace("mode: shadow", "mode: enforce").replace("settle: 75s", "settle: 20s")
+        text = text.replace("    routes:", """    capacity:
+      eu: {deployment: shop/web, cluster: {kubeconfig: eu.kubeconfig}, pods_min: 2, pods_max: 7, step: 2}
+      us: {deployment: shop/web, cluster: {kubeconfig: us.kubeconfig}, pods_min: 2, pods_max: 8, step: 2}
+    routes:""")
+        file = self.folder / "rudderfish.yaml"
+        file.write_text(text, encoding="utf-8")
+        self.assertIn("capacity      us: 2 to 8 pods of deployment shop/web", self.ask("run", "--dry-run"))
+        for cluster in (EU, US):
+            self.background(door(cluster, str(PROGRAM), "load", "--target", "http://127.0.0.1:8000/call/1", "--rate",
+                                 str(RATES[cluster.name]), "--arrivals", "poisson", "--for", "10m"))
+        log = open(self.folder / "log", "ab")
+        self.addCleanup(log.close)
+        start = lambda: self.background(door(EU, str(PROGRAM), "run", "--config", str(file)), stderr=log)
+        process = start()
+        # 36 requests a second need more than the 4 pods of eu; 10 need less than the 8 of us.
+        self.wait_for(lambda: self.pods(EU) >= 6 and self.pods(US) <= 5, "pods follow demand", 180)
+        rows = [one for one in json.loads(self.ask("decisions", "--kind", "routing", "--limit", "1000", "-o", "json"))["decisions"]
+                if one["subject"].startswith("capacity/")]
+        self.assertEqual({one["subject"] for one in rows}, {"capacity/eu", "capacity/us"})
+        for one in rows:
+            self.assertLessEqual(abs(one["capacity"]["allowed"] - one["capacity"]["now"]), 2, one)
+        self.assertIn("deployment shop/web", self.ask("explain", "capacity/us"))
+        # Gone, it leaves pods as they are; back, it goes on.
+        subprocess.run(["pkill", "-KILL", "-f", f"^{PROGRAM} run --config {file}"], check=True)
+        process.wait()
+        stands = self.pods(EU), self.pods(US)
+        time.sleep(5)
+        self.assertEqual((self.pods(EU), self.pods(US)), stands)
+        # What somebody else decides about is left alone, and said.
+        US.kubectl("autoscale", "deployment", "web", "-n", "shop", "--min=3", "--max=9")
+        process = start()
+        self.wait_for(lambda: "HorizontalPodAutoscaler web decides" in self.ask("status"), "it is said", 60)
+        US.kubectl("delete", "hpa", "-n", "shop", "web")
+        # What a person switched off stays off.
+        US.kubectl("scale", "-n", "shop", "deployment/web", "--replicas=0")
+        self.wait_for(lambda: self.split("eu")["us"] == 0, "nothing goes to us", 90)
+        time.sleep(5)
+        self.assertEqual(self.pods(US), 0)
+        subprocess.run(["pkill", "-TERM", "-f", f"^{PROGRAM} run --config {file}"], check=True)
+        process.wait(30)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ class Cluster:
 
     def __init__(self, name):
         self.name = name
+        self.kubeconfig = pathlib.Path("/var/lib/rudderfish-testbed") / name / "kubeconfig"
 
     def tried(self, command, *words, **options):
         """What came of it, status and all."""

@@ -115,6 +115,8 @@ WRONG_ROUTING = [
     (("decisions", "routing", "routes"), [{"name": "web"}]), (("decisions", "routing", "routes"), [{"name": "w", "haproxy": "/s"}]),
     (("decisions", "routing", "routes"), [{"name": "web", "httproute": "shop/web", "haproxy": "/s", "backend": "b"}]),
     (("decisions", "routing", "routes"), [{"name": "web", "httproute": "shop"}]), (("decisions", "routing", "budgets"), {"step": 0}),
+    (("decisions", "routing", "capacity"), {"eu": {"deployment": "web", "pods_max": 3}}),
+    (("decisions", "routing", "capacity"), {"eu": {"deployment": "shop/web", "vms_max": 3}}),
     (("decisions", "routing", "budgets"), {"floor": 101}), (("decisions", "routing", "interval"), 5),
     (("scope",), {"namespaces": ["a"]}),
 ]

@@ -118,7 +118,7 @@ Head HeadOf(const StoredRouting& stored) {
             .written_at = stored.written_at,
             .kind = "routing",
             .mode = row.mode,
-            .subject = row.vms ? row.route : "route/" + row.route,
+            .subject = row.capacity ? row.route : "route/" + row.route,
             .of = row.target,
             .policy = row.policy,
             .from = SharesText(row, &RoutedRegion::now),

@@ -37,7 +37,7 @@ double Sum(const std::vector<double>& parts) {
 }
 
 std::string RouteHeadline(const RoutingDecision& row) {
-  const std::string subject = row.vms ? row.route : "route " + row.route;
+  const std::string subject = row.capacity ? row.route : "route " + row.route;
   const std::string allowed = SharesText(row, &RoutedRegion::allowed);
   switch (row.fate) {
     case Fate::kRecorded:
@@ -158,14 +158,16 @@ std::string OfShares(const OrderedJson& shares) {
 std::string CapacityText(const OrderedJson& capacity) {
   if (capacity.empty()) return "";
   TextTable fleets({{"CAPACITY"},
-                    {"FLEET"},
+                    {"OF"},
                     {"READY", Align::kRight},
                     {"STARTING", Align::kRight},
                     {"AIM", Align::kRight}});
   const auto count = [](const OrderedJson& value) { return value.is_null() ? "-" : value.dump(); };
   for (const OrderedJson& one : capacity) {
-    fleets.Row({one["region"].get<std::string>(), one["fleet"].get<std::string>(),
-                count(one["ready"]), count(one["starting"]), count(one["aim"])});
+    const auto service = one.value("service", "");
+    fleets.Row({one["region"].get<std::string>() + (service.empty() ? "" : "/" + service),
+                one["target"].get<std::string>(), count(one["ready"]), count(one["starting"]),
+                count(one["aim"])});
   }
   return "\n" + fleets.Text();
 }
@@ -173,12 +175,12 @@ std::string CapacityText(const OrderedJson& capacity) {
 }  // namespace
 
 std::string SharesText(const RoutingDecision& decision, double RoutedRegion::*share) {
-  if (decision.vms) {
-    const RoutedVms& vms = *decision.vms;
-    const int count = share == &RoutedRegion::now      ? vms.now
-                      : share == &RoutedRegion::wanted ? vms.wanted
-                                                       : vms.allowed;
-    return Counted(count, "VM");
+  if (decision.capacity) {
+    const RoutedCapacity& capacity = *decision.capacity;
+    const int count = share == &RoutedRegion::now      ? capacity.now
+                      : share == &RoutedRegion::wanted ? capacity.wanted
+                                                       : capacity.allowed;
+    return Counted(count, capacity.unit);
   }
   std::string text;
   for (const RoutedRegion& one : decision.regions)
@@ -200,9 +202,10 @@ std::string RoutingStory(const StoredRouting& stored, UnixMillis now) {
   }
   text += LatencyLine(row);
   for (const std::string& reason : row.reasons) text += fmt::format("guard: {}\n", reason);
-  if (row.vms) {
-    return text + fmt::format("VMs: {} ready or starting, {} wanted, {} allowed\n", row.vms->now,
-                              row.vms->wanted, row.vms->allowed);
+  if (row.capacity) {
+    return text + fmt::format("{}s: {} ready or starting, {} wanted, {} allowed\n",
+                              row.capacity->unit, row.capacity->now, row.capacity->wanted,
+                              row.capacity->allowed);
   }
   text += fmt::format("\nRegions, and what one request more would cost there, in units:\n{}",
                       RegionTable(row));

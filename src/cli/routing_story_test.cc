@@ -53,7 +53,7 @@ TEST(RoutingStory, CountsVms) {
                                      .target = "fleet shop-eu of cloud eu",
                                      .mode = "enforce",
                                      .policy = "mpc",
-                                     .vms = RoutedVms{2, 9, 4},
+                                     .capacity = RoutedCapacity{"VM", 2, 9, 4},
                                      .reasons = {"9 VMs are wanted; 1 to 8"},
                                      .verdict = {.allowed = true, .reason = ""},
                                      .fate = Fate::kDone}};

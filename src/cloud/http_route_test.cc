@@ -84,8 +84,8 @@ TEST(HttpRoute, LeavesARouteAloneThatAControllerOwns) {
                                    controller));
   };
   EXPECT_EQ(WhyNot(owned("true")),
-            "httproute shop/web: it belongs to Rollout/web, which would set the weights back; "
-            "change them there");
+            "httproute shop/web: it belongs to Rollout/web, which would undo the change; "
+            "change it there");
   EXPECT_EQ(WhyNot(owned("false")), "");
 }
 

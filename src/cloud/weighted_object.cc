@@ -40,8 +40,8 @@ Result<void> CheckController(const JsonReader& metadata, const std::string& titl
     TRY_ASSIGN(const std::string kind, TextAt(reference, "kind"));
     TRY_ASSIGN(const std::string name, TextAt(reference, "name"));
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: it belongs to {}/{}, which would set the weights back; change them there",
-                title, OneLine(kind, 100), OneLine(name, 100));
+                "{}: it belongs to {}/{}, which would undo the change; change it there", title,
+                OneLine(kind, 100), OneLine(name, 100));
   }
   return {};
 }
@@ -60,8 +60,8 @@ Result<void> CheckManagers(const JsonReader& metadata, const std::string& title,
     }
     if (!owned || MayChange(manager, choice)) continue;
     return Fail(ErrorCode::kFailedPrecondition,
-                "{}: its {} belong to the field manager `{}`, which would set the weights back; "
-                "change them there, or allow it with --may-change {}",
+                "{}: its {} belong to the field manager `{}`, which would undo the change; "
+                "change it there, or allow it with --may-change {} (`may_change`)",
                 title, fields.back(), OneLine(manager, 100), OneLine(manager, 100));
   }
   return {};

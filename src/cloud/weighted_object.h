@@ -21,7 +21,7 @@ inline constexpr std::string_view kFieldManager = "rudderfish";  // We, to an AP
 
 struct ObjectChoice {
   std::string name_space, name;
-  std::vector<std::string> may_change;  // Field managers whose weights may be changed.
+  std::vector<std::string> may_change;  // Field managers whose fields may be changed.
 };
 
 // "NAMESPACE/NAME". kInvalidArgument otherwise.
@@ -47,7 +47,7 @@ struct WeightedObject {
 // Text as one part of a JSON pointer.
 std::string PointerPart(std::string_view text);
 
-// That weights of the object may be changed: no controller owns it, and no field manager other than
+// That fields of the object may be changed: no controller owns it, and no field manager other than
 // us, kubectl and those of `choice` owns `fields`, names from the object's root on (spec, rules).
 // Returns its version. `title` is what messages call it. kFailedPrecondition.
 Result<std::string> CheckWritable(const JsonReader& object, const std::string& title,

@@ -26,19 +26,20 @@ struct RoutedRegion {
   std::vector<double> one_more;
 };
 
-// Of a decision about how many VMs a region has, instead of regions and their shares.
-struct RoutedVms {
+// Of a decision about how many VMs or pods a region has, instead of regions and their shares.
+struct RoutedCapacity {
+  std::string unit;  // VM, pod
   int now = 0, wanted = 0, allowed = 0;
 };
 
 struct RoutingDecision {
-  std::string route;   // As the configuration names it; "capacity/REGION" about VMs.
+  std::string route;   // As the configuration names it; "capacity/REGION" about VMs or pods.
   std::string target;  // "httproute shop/web, rule 0".
   std::string mode;
   std::string policy, baseline;  // Who chose, and who was asked beside it; empty: none was.
   std::string objective;
   std::vector<RoutedRegion> regions;
-  std::optional<RoutedVms> vms;
+  std::optional<RoutedCapacity> capacity;
   std::vector<std::string> reasons;  // Why not all that was wanted is allowed.
   bool takes_back = false;           // It undoes the change before, which made requests slower.
   // By how much the objective of a request is predicted to fall, in units: what is allowed against

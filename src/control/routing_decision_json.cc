@@ -54,18 +54,20 @@ Result<RoutedRegion> RegionFrom(const JsonReader& json) {
   return region;
 }
 
-Result<std::optional<RoutedVms>> VmsFrom(const JsonReader& json) {
-  TRY_ASSIGN(const auto found, json.Find("vms"));
-  if (!found) return std::optional<RoutedVms>();
-  RoutedVms vms;
+Result<std::optional<RoutedCapacity>> CapacityFrom(const JsonReader& json) {
+  TRY_ASSIGN(const auto found, json.Find("capacity"));
+  if (!found) return std::optional<RoutedCapacity>();
+  RoutedCapacity capacity;
+  TRY_ASSIGN(const JsonReader unit, found->At("unit"));
+  TRY_ASSIGN(capacity.unit, unit.AsString());
   const std::pair<std::string_view, int*> fields[] = {
-      {"now", &vms.now}, {"wanted", &vms.wanted}, {"allowed", &vms.allowed}};
+      {"now", &capacity.now}, {"wanted", &capacity.wanted}, {"allowed", &capacity.allowed}};
   for (const auto& [key, field] : fields) {
     TRY_ASSIGN(const JsonReader number, found->At(key));
     TRY_ASSIGN(const int64_t count, number.AsInt(0, 1'000'000));
     *field = static_cast<int>(count);
   }
-  return std::optional(vms);
+  return std::optional(std::move(capacity));
 }
 
 Result<void> ReadRouteLists(const JsonReader& json, RoutingDecision* decision) {
@@ -99,28 +101,30 @@ std::string ToJson(const RoutingDecision& decision) {
                        {"healthy", one.is_healthy},
                        {"one_more", std::move(parts)}});
   }
-  return OrderedJson{{"route", decision.route},
-                     {"target", decision.target},
-                     {"mode", decision.mode},
-                     {"policy", decision.policy},
-                     {"baseline", decision.baseline},
-                     {"objective", decision.objective},
-                     {"regions", std::move(regions)},
-                     {"vms", decision.vms ? OrderedJson{{"now", decision.vms->now},
-                                                        {"wanted", decision.vms->wanted},
-                                                        {"allowed", decision.vms->allowed}}
-                                          : OrderedJson(nullptr)},
-                     {"reasons", decision.reasons},
-                     {"takes_back", decision.takes_back},
-                     {"gain", NumberOrNull(decision.gain)},
-                     {"gain_over_baseline", NumberOrNull(decision.gain_over_baseline)},
-                     {"predicted_now_ms", NumberOrNull(decision.predicted_now_ms)},
-                     {"predicted_ms", NumberOrNull(decision.predicted_ms)},
-                     {"measured_now_ms", NumberOrNull(decision.measured_now_ms)},
-                     {"demand_per_s", NumberOrNull(decision.demand_per_s)},
-                     {"request", decision.request},
-                     {"allowed", decision.verdict.allowed},
-                     {"reason", decision.verdict.reason}}
+  return OrderedJson{
+      {"route", decision.route},
+      {"target", decision.target},
+      {"mode", decision.mode},
+      {"policy", decision.policy},
+      {"baseline", decision.baseline},
+      {"objective", decision.objective},
+      {"regions", std::move(regions)},
+      {"capacity", decision.capacity ? OrderedJson{{"unit", decision.capacity->unit},
+                                                   {"now", decision.capacity->now},
+                                                   {"wanted", decision.capacity->wanted},
+                                                   {"allowed", decision.capacity->allowed}}
+                                     : OrderedJson(nullptr)},
+      {"reasons", decision.reasons},
+      {"takes_back", decision.takes_back},
+      {"gain", NumberOrNull(decision.gain)},
+      {"gain_over_baseline", NumberOrNull(decision.gain_over_baseline)},
+      {"predicted_now_ms", NumberOrNull(decision.predicted_now_ms)},
+      {"predicted_ms", NumberOrNull(decision.predicted_ms)},
+      {"measured_now_ms", NumberOrNull(decision.measured_now_ms)},
+      {"demand_per_s", NumberOrNull(decision.demand_per_s)},
+      {"request", decision.request},
+      {"allowed", decision.verdict.allowed},
+      {"reason", decision.verdict.reason}}
       .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
@@ -135,7 +139,7 @@ Result<RoutingDecision> RoutingDecisionFrom(std::string_view json, std::string_v
   TRY_ASSIGN(decision.baseline, WordsAt(reader, "baseline"));
   TRY_ASSIGN(decision.objective, WordsAt(reader, "objective"));
   TRY(ReadRouteLists(reader, &decision));
-  TRY_ASSIGN(decision.vms, VmsFrom(reader));
+  TRY_ASSIGN(decision.capacity, CapacityFrom(reader));
   TRY_ASSIGN(const auto gain, NumberAt(reader, "gain"));
   decision.gain = gain.value_or(0);
   TRY_ASSIGN(decision.gain_over_baseline, NumberAt(reader, "gain_over_baseline"));

@@ -55,14 +55,15 @@ TEST(RoutingDecisionJson, ReadsBackWhatItWrites) {
 
 TEST(RoutingDecisionJson, OfVmsThereAreNoShares) {
   const auto read = RoutingDecisionFrom(
-      ToJson(RoutingDecision{.route = "capacity/eu", .vms = RoutedVms{2, 9, 4}}), "row 1");
+      ToJson(RoutingDecision{.route = "capacity/eu", .capacity = RoutedCapacity{"VM", 2, 9, 4}}),
+      "row 1");
   ASSERT_TRUE(read) << read.error().message;
-  ASSERT_TRUE(read->vms.has_value());
-  EXPECT_EQ(read->vms->now, 2);
-  EXPECT_EQ(read->vms->wanted, 9);
-  EXPECT_EQ(read->vms->allowed, 4);
+  ASSERT_TRUE(read->capacity.has_value());
+  EXPECT_EQ(read->capacity->now, 2);
+  EXPECT_EQ(read->capacity->wanted, 9);
+  EXPECT_EQ(read->capacity->allowed, 4);
   EXPECT_FALSE(
-      RoutingDecisionFrom(ToJson(RoutingDecision{.route = "shop"}), "row 1")->vms.has_value());
+      RoutingDecisionFrom(ToJson(RoutingDecision{.route = "shop"}), "row 1")->capacity.has_value());
 }
 
 TEST(RoutingDecisionJson, KeepsWhatWasNotMeasured) {

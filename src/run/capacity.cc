@@ -7,39 +7,90 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text_table.h"
+#include "cloud/vm_fleet.h"
+#include "run/capacity_source.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr std::chrono::milliseconds kBusyTurn(1000), kIdleTurn(5000);
-constexpr Duration kRequestWithin = std::chrono::seconds(10);  // The end waits for a request.
-constexpr int kVmsPerTurn = 5;  // So that what was dropped stops soon.
-constexpr int kMostVms = 1000;
 
-Result<CapacityConfig> FleetAt(const std::string& region, const YamlNode& node,
-                               const std::filesystem::path& folder) {
-  CapacityConfig one{.region = region, .node = node};
-  TRY_ASSIGN(YamlMap map, node.AsMap());
-  TRY_ASSIGN(one.cloud_name, map.RequiredString("cloud"));
-  TRY_ASSIGN(const std::string clouds, map.OptionalString("clouds", ""));
-  if (!clouds.empty()) one.clouds = folder / clouds;
-  TRY_ASSIGN(const YamlNode fleet, map.Required("fleet"));
-  TRY_ASSIGN(one.fleet, fleet.AsString());
-  if (const Result<void> fits = CheckFleetName(one.fleet); !fits)
+Result<void> ReadBounds(std::string_view unit, YamlMap* map, CapacityConfig* one) {
+  const std::string of_least = fmt::format("{}_min", unit), of_most = fmt::format("{}_max", unit);
+  TRY_ASSIGN(const int64_t least, map->OptionalInt(of_least, 0, kMostCapacity, 1));
+  TRY_ASSIGN(const int64_t most, map->RequiredInt(of_most, 1, kMostCapacity));
+  TRY_ASSIGN(const int64_t step, map->OptionalInt("step", 1, kMostCapacity, 2));
+  if (least > most)
+    return one->node.Refuse(fmt::format("`{}` is more than `{}`", of_least, of_most));
+  one->least = static_cast<int>(least);
+  one->most = static_cast<int>(most);
+  one->step = static_cast<int>(step);
+  return {};
+}
+
+Result<void> ReadFleet(const std::filesystem::path& folder, YamlMap* map, CapacityConfig* one) {
+  TRY_ASSIGN(one->cloud_name, map->RequiredString("cloud"));
+  TRY_ASSIGN(const std::string clouds, map->OptionalString("clouds", ""));
+  if (!clouds.empty()) one->clouds = folder / clouds;
+  TRY_ASSIGN(const YamlNode fleet, map->Required("fleet"));
+  TRY_ASSIGN(one->fleet, fleet.AsString());
+  if (const Result<void> fits = CheckFleetName(one->fleet); !fits)
     return fleet.Refuse(fits.error().message);
-  TRY_ASSIGN(one.flavor, map.RequiredString("flavor"));
-  TRY_ASSIGN(one.image, map.RequiredString("image"));
-  TRY_ASSIGN(one.network, map.OptionalString("network", "auto"));
-  TRY_ASSIGN(one.zone, map.OptionalString("zone", ""));
-  TRY_ASSIGN(const int64_t least, map.OptionalInt("vms_min", 0, kMostVms, 1));
-  TRY_ASSIGN(const int64_t most, map.RequiredInt("vms_max", 1, kMostVms));
-  TRY_ASSIGN(const int64_t step, map.OptionalInt("step", 1, kMostVms, 2));
+  TRY_ASSIGN(one->flavor, map->RequiredString("flavor"));
+  TRY_ASSIGN(one->image, map->RequiredString("image"));
+  TRY_ASSIGN(one->network, map->OptionalString("network", "auto"));
+  TRY_ASSIGN(one->zone, map->OptionalString("zone", ""));
+  return ReadBounds("vms", map, one);
+}
+
+Result<void> ReadPods(const YamlNode& node, const std::filesystem::path& folder, YamlMap* map,
+                      CapacityConfig* one) {
+  TRY_ASSIGN(const std::string text, node.AsString());
+  Result<ObjectChoice> choice = ParseObjectChoice(text);
+  if (!choice) return node.Refuse(choice.error().message);
+  one->deployment = *std::move(choice);
+  TRY_ASSIGN(const std::vector<YamlNode> managers, map->OptionalList("may_change"));
+  for (const YamlNode& manager : managers) {
+    TRY_ASSIGN(std::string name, manager.AsString());
+    one->deployment.may_change.push_back(std::move(name));
+  }
+  one->cluster = OtherCluster{.is_own = false};
+  if (const auto cluster = map->Optional("cluster")) {
+    TRY_ASSIGN(one->cluster, ReadOtherCluster(*cluster, folder));
+  }
+  return ReadBounds("pods", map, one);
+}
+
+Result<CapacityConfig> CapacityAt(const std::string& key, const YamlNode& node,
+                                  const std::filesystem::path& folder) {
+  CapacityConfig one{.region = key, .node = node};
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  if (const auto deployment = map.Optional("deployment")) {
+    if (const size_t slash = key.find('/'); slash != key.npos) {
+      one.region = key.substr(0, slash);
+      one.service = key.substr(slash + 1);
+    }
+    TRY(ReadPods(*deployment, folder, &map, &one));
+  } else {
+    TRY(ReadFleet(folder, &map, &one));
+  }
   TRY(map.Finish());
-  if (least > most) return node.Refuse("`vms_min` is more than `vms_max`");
-  one.vms_min = static_cast<int>(least);
-  one.vms_max = static_cast<int>(most);
-  one.step = static_cast<int>(step);
   return one;
+}
+
+bool IsSame(const CapacityConfig& one, const CapacityConfig& other) {
+  if (one.has_pods() != other.has_pods()) return false;
+  if (one.has_pods()) {
+    const auto server = [](const CapacityConfig& of) {
+      return of.cluster->access ? of.cluster->access->server : "";
+    };
+    return one.deployment.name == other.deployment.name &&
+           one.deployment.name_space == other.deployment.name_space && server(one) == server(other);
+  }
+  return other.fleet == one.fleet && other.cloud.auth_url == one.cloud.auth_url &&
+         other.cloud.region == one.cloud.region && other.cloud.project == one.cloud.project &&
+         other.cloud.credential_id == one.cloud.credential_id;
 }
 
 }  // namespace
@@ -49,34 +100,76 @@ Result<std::vector<CapacityConfig>> ParseCapacity(const YamlNode& node,
   std::vector<CapacityConfig> fleets;
   TRY_ASSIGN(YamlMap map, node.AsMap());
   for (const auto& [region, at] : map.Entries()) {
-    TRY_ASSIGN(CapacityConfig one, FleetAt(region, at, folder));
+    TRY_ASSIGN(CapacityConfig one, CapacityAt(region, at, folder));
     fleets.push_back(std::move(one));
   }
   return fleets;
 }
 
+Result<OtherCluster> ReadOtherCluster(const YamlNode& node, const std::filesystem::path& folder) {
+  OtherCluster cluster;
+  TRY_ASSIGN(YamlMap map, node.AsMap());
+  TRY_ASSIGN(const std::string kubeconfig, map.OptionalString("kubeconfig", ""));
+  if (!kubeconfig.empty()) cluster.kubeconfig = folder / kubeconfig;
+  TRY_ASSIGN(cluster.context, map.OptionalString("context", ""));
+  TRY(map.Finish());
+  if (kubeconfig.empty() && cluster.context.empty())
+    return node.Expected("`kubeconfig` or `context`");
+  return cluster;
+}
+
+Result<void> FindOtherCluster(const YamlNode& node, OtherCluster* cluster) {
+  if (!cluster->is_own) return {};
+  Result<kube::ClusterAccess> access =
+      kube::FindCluster({.kubeconfig = cluster->kubeconfig.string(), .context = cluster->context},
+                        kube::KubeEnvironment::OfProcess());
+  if (!access) return node.Refuse(access.error().message);
+  cluster->access = *std::move(access);
+  return {};
+}
+
 Result<void> ReadClouds(std::vector<CapacityConfig>* fleets) {
   for (CapacityConfig& one : *fleets) {
-    Result<OpenStackCloud> read = ReadClouds(one.clouds, one.cloud_name);
-    if (!read) return one.node.Refuse(read.error().message);
-    one.cloud = *std::move(read);
+    if (one.has_pods()) {
+      TRY(FindOtherCluster(one.node, &*one.cluster));
+    } else {
+      Result<OpenStackCloud> read = ReadClouds(one.clouds, one.cloud_name);
+      if (!read) return one.node.Refuse(read.error().message);
+      one.cloud = *std::move(read);
+    }
     for (const CapacityConfig& other : *fleets) {
       if (&other == &one) break;
-      if (other.fleet == one.fleet && other.cloud.auth_url == one.cloud.auth_url &&
-          other.cloud.region == one.cloud.region && other.cloud.project == one.cloud.project &&
-          other.cloud.credential_id == one.cloud.credential_id)
-        return one.node.Refuse(
-            fmt::format("region {} has the fleet {} of the same cloud", other.region, one.fleet));
+      if (!IsSame(one, other)) continue;
+      return one.node.Refuse(
+          one.has_pods() ? fmt::format("region {} has the deployment {}/{} of the same cluster",
+                                       other.region, one.deployment.name_space, one.deployment.name)
+                         : fmt::format("region {} has the fleet {} of the same cloud", other.region,
+                                       one.fleet));
     }
   }
   return {};
 }
 
-int AllowedVms(const CapacityConfig& config, const FleetNeed& need) {
+std::string CapacityConfig::Unit(int count) const {
+  return Counted(count, has_pods() ? "pod" : "VM");
+}
+
+std::string CapacityConfig::Subject() const {
+  return fmt::format("capacity/{}{}{}", region, service.empty() ? "" : "/", service);
+}
+
+std::string CapacityConfig::Target() const {
+  if (!has_pods()) return fmt::format("fleet {} of cloud {}", fleet, cloud_name);
+  return fmt::format("deployment {}/{}{}", deployment.name_space, deployment.name,
+                     cluster->context.empty() ? "" : " of " + cluster->context);
+}
+
+int AllowedCapacity(const CapacityConfig& config, const FleetNeed& need) {
   const int standing = need.standing;
+  if (config.has_pods() && standing == 0) return 0;
   const int wanted = need.is_healthy ? need.wanted : std::max(need.wanted, standing);
-  // Bounds come last: a fleet that is beyond them comes back step by step, too.
-  const int bounded = std::clamp(wanted, config.vms_min, config.vms_max);
+  // Bounds come last: what is beyond them comes back step by step, too.
+  const int bounded = std::clamp(wanted, config.least, config.most);
   return std::clamp(bounded, standing - config.step, standing + config.step);
 }
 
@@ -94,14 +187,14 @@ CapacityDriver::~CapacityDriver() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void CapacityDriver::Aim(size_t fleet, int vms, Instant until) {
+void CapacityDriver::Aim(size_t fleet, int count, Instant until) {
   const std::lock_guard lock(mutex_);
   Fleet& state = states_[fleet];
-  if (state.standing.aim != vms) {
+  if (state.standing.aim != count) {
     state.is_new = true;
     changed_.notify_all();
   }
-  state.standing.aim = vms;
+  state.standing.aim = count;
   state.until = until;
 }
 
@@ -122,49 +215,27 @@ std::optional<int> CapacityDriver::AimOf(size_t index) const {
   return state.standing.aim;
 }
 
-Result<bool> CapacityDriver::Turn(size_t index, OpenStackVms* cloud, VmFleet* fleet) {
+Result<bool> CapacityDriver::Turn(size_t index, CapacitySource* source) {
   const std::optional<int> aim = AimOf(index);
-  VmFleetPlan plan;
-  if (aim) {
-    TRY_ASSIGN(plan, fleet->Look(cloud, *aim));
-  } else {
-    TRY_ASSIGN(const std::vector<Vm> vms, cloud->List());
-    plan = fleet->Plan(vms, kMostVms, {});  // Looked at: none of its steps is sent.
-    plan.waits = plan.without_room = 0;
-  }
+  TRY_ASSIGN(const CapacitySight sight, source->Look(aim));
   {
     const std::lock_guard lock(mutex_);
     Standing& standing = states_[index].standing;
-    standing.plan = plan;
-    standing.vms = plan.ready + plan.starting;
+    standing.sight = sight;
+    standing.sight_of = aim;
     standing.at = clock_->Now();
   }
   if (!aim || AimOf(index) != aim) return false;
-  TRY(fleet->Carry(cloud, plan));
-  return !plan.is_settled(*aim);
+  TRY(source->Carry(*aim));
+  return !sight.is_settled;
 }
 
 void CapacityDriver::Work(size_t index) {
   const CapacityConfig& config = fleets_[index];
-  OpenStackSession session(config.cloud, kRequestWithin, &is_ending_);
-  OpenStackVms cloud(&session);
-  std::unique_ptr<VmFleet> fleet;
-  const auto open = [&]() -> Result<void> {
-    TRY(session.Open());
-    VmFleetSpec spec{.name = config.fleet, .network = config.network, .zone = config.zone};
-    TRY_ASSIGN(spec.flavor, cloud.FindFlavor(config.flavor));
-    TRY_ASSIGN(spec.image_id, cloud.FindImage(config.image));
-    fleet = std::make_unique<VmFleet>(
-        std::move(spec), VmFleetLimits{.vms_max = kMostVms, .steps_per_turn = kVmsPerTurn}, clock_);
-    return {};
-  };
+  const std::unique_ptr<CapacitySource> source = MakeCapacitySource(config, clock_, &is_ending_);
   std::string told;
   while (true) {
-    Result<bool> busy = false;
-    if (fleet == nullptr) {
-      if (const Result<void> opened = open(); !opened) busy = tl::unexpected(opened.error());
-    }
-    if (fleet != nullptr) busy = Turn(index, &cloud, fleet.get());
+    const Result<bool> busy = Turn(index, source.get());
     const std::string trouble = busy ? "" : busy.error().message;
     if (trouble.empty() != told.empty()) {
       if (trouble.empty()) LogInfo("capacity of {}: goes on", config.region);

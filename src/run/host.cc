@@ -15,6 +15,7 @@
 #include "run/migration_loop.h"
 #include "run/placement_loop.h"
 #include "run/routing_loop.h"
+#include "run/routing_plan.h"
 #include "run/watched_cluster.h"
 
 namespace rudderfish {

@@ -11,6 +11,7 @@
 #include "run/migration_loop.h"
 #include "run/placement_loop.h"
 #include "run/routing_loop.h"
+#include "run/routing_plan.h"
 
 // What a Host tells of itself: health, metrics, status.
 

@@ -74,24 +74,24 @@ std::string RegionView::Look(const Signals& signals, std::span<const RegionBacke
       return told ? *told / service_.pods_of_node : listed;
     };
     const RegionBackendSight& backend = backends[static_cast<size_t>(r)];
-    std::optional<double> pods = fresh("ready_pods");
+    std::optional<double> pods = fresh(kPodsSignal);
     if (!pods && backend.ready) pods = static_cast<double>(*backend.ready);
-    if (!pods && backend.vms)
-      pods = static_cast<double>(backend.vms->ready) * network.service.pods_per_node;
+    if (!pods && backend.pods) pods = backend.pods->ready;
     if (!pods && backend.is_healthy) {
       return fmt::format(
           "how many pods serve in region {} is not known: the data path does not show it; add a "
           "signal {}",
-          region.name, NameOf("ready_pods"));
+          region.name, NameOf(kPodsSignal));
     }
     seen.reachable = backend.is_healthy;
     const int pods_per_node = network.service.pods_per_node;
     seen.ready[kOnDemand] = NodesOf(pods.value_or(0), pods_per_node, region.nodes_max);
     seen.pending[kOnDemand] = NodesOf(fresh("pending_pods").value_or(0), pods_per_node,
                                       region.nodes_max - seen.ready[kOnDemand]);
-    if (backend.vms) {
-      const int vms = std::min(backend.vms->ready + backend.vms->starting, region.nodes_max);
-      seen.pending[kOnDemand] = std::max(0, vms - seen.ready[kOnDemand]);
+    if (backend.pods) {
+      const int nodes =
+          NodesOf(backend.pods->ready + backend.pods->starting, pods_per_node, region.nodes_max);
+      seen.pending[kOnDemand] = std::max(0, nodes - seen.ready[kOnDemand]);
     }
     seen.wait_s = std::max(0.0, fresh("wait_s").value_or(0));
     seen.node_per_h[kOnDemand] = price("on_demand_per_h", region.on_demand_per_h);

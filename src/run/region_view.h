@@ -22,8 +22,8 @@
 //   demand_per_s       requests a second of users of the region; needed
 //   latency_s          mean response time of those requests, which the Model is held against
 //   wait_s             mean wait of a request at the region before it is served
-//   ready_pods         pods that serve, if the data path does not show it; without both, VMs of
-//                      the region's capacity that are ready are nodes that serve
+//   ready_pods         pods that serve (none: the region is not healthy), if the data path does not
+//                      show it; without both, those that the region's capacity shows
 //   pending_pods       pods that start
 //   on_demand_per_h, spot_per_h   dollars for a node
 //   carbon_g_per_kwh   carbon intensity
@@ -34,9 +34,11 @@ namespace rudderfish {
 inline constexpr std::string_view kDemandSignal = "demand_per_s";
 inline constexpr std::string_view kLatencySignal = "latency_s";
 inline constexpr std::string_view kHealthySignal = "healthy";
+inline constexpr std::string_view kPodsSignal = "ready_pods";
 
-// Nodes of a region that are virtual machines.
-struct RegionVms {
+// Pods of a region that its capacity shows: those of VMs that are all its nodes, or those of a
+// Deployment.
+struct RegionPods {
   int ready = 0, starting = 0;
 };
 
@@ -44,7 +46,7 @@ struct RegionVms {
 struct RegionBackendSight {
   bool is_healthy = true;
   std::optional<int64_t> ready;  // Endpoints that serve.
-  std::optional<RegionVms> vms;
+  std::optional<RegionPods> pods;
 };
 
 class RegionView {

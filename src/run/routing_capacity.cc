@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "run/host.h"
 #include "run/routing_loop.h"
 
@@ -14,10 +16,8 @@
 
 namespace rudderfish {
 
-std::string FleetSubject(const CapacityConfig& fleet) { return "capacity/" + fleet.region; }
-
 bool RoutingLoop::IsFresh(const CapacityDriver::Standing& standing) const {
-  return standing.plan && clock_->Now() - standing.at <= config().limits.signals_max_age;
+  return standing.sight && clock_->Now() - standing.at <= config().limits.signals_max_age;
 }
 
 void RoutingLoop::OpenCapacity() {
@@ -31,19 +31,58 @@ void RoutingLoop::OpenCapacity() {
     capacity_ = std::make_unique<CapacityDriver>(config().capacity, clock_);
 }
 
-// Fresh ones only: a fleet that could not be looked at for long is not counted on.
-std::vector<std::optional<RegionVms>> RoutingLoop::VmsNow() const {
-  std::vector<std::optional<RegionVms>> vms;
-  // Of several services none knows which part of a node is its own.
-  if (capacity_ == nullptr || services_.size() > 1) return vms;
-  vms.resize(plan_.world->network->regions.size());
+// Fresh ones only: what could not be looked at for long is not counted on. VMs are of all services
+// together, so that of several none knows which pods there are its own.
+std::vector<std::optional<RegionPods>> RoutingLoop::PodsNow(int service) const {
+  std::vector<std::optional<RegionPods>> pods;
+  if (capacity_ == nullptr) return pods;
+  pods.resize(plan_.world->network->regions.size());
   for (size_t i = 0; i < fleets_.size(); ++i) {
+    const CapacityConfig& named = config().capacity[i];
     const CapacityDriver::Standing standing = capacity_->Get(i);
-    if (!IsFresh(standing)) continue;
-    vms[static_cast<size_t>(plan_.RegionOf(config().capacity[i].region))] =
-        RegionVms{.ready = standing.plan->ready, .starting = standing.plan->starting};
+    const bool is_mine =
+        named.has_pods() ? named.service == plan_.ServiceName(service) : services_.size() == 1;
+    if (!is_mine || !IsFresh(standing)) continue;
+    const int each = named.has_pods() ? 1 : plan_.world->network->service.pods_per_node;
+    pods[static_cast<size_t>(plan_.RegionOf(named.region))] = RegionPods{
+        .ready = standing.sight->ready * each, .starting = standing.sight->starting * each};
   }
-  return vms;
+  return pods;
+}
+
+// Of all services that it is for; nothing: one of them cannot be decided about.
+std::optional<int> RoutingLoop::WantedOf(const CapacityConfig& named) const {
+  const size_t at = static_cast<size_t>(plan_.RegionOf(named.region)) * kNodePrices;
+  double nodes = 0;
+  for (int s = 0; s < plan_.services(); ++s) {
+    if (named.has_pods() && named.service != plan_.ServiceName(s)) continue;
+    const Service& service = services_[static_cast<size_t>(s)];
+    if (!service.problem.empty() || service.round->nodes().empty()) return std::nullopt;
+    const int own = service.round->nodes()[at + kOnDemand] + service.round->nodes()[at + kSpot];
+    const RegionLaws& laws = *plan_.laws[static_cast<size_t>(s)];
+    if (named.has_pods()) return own * laws.network().service.pods_per_node;
+    nodes += static_cast<double>(own) / plan_.PodsOfNode(s);
+  }
+  return static_cast<int>(std::ceil(nodes - 1e-9));
+}
+
+// The most that was wanted within `settle`, and no fewer than there are until that has passed: what
+// is measured in the first seconds says little, and what was given back takes time to come again.
+int RoutingLoop::WantedLately(int wanted, int now, Fleet* fleet) const {
+  const Instant at = clock_->Now();
+  if (fleet->wanted.empty()) fleet->since = at;
+  fleet->wanted.emplace_back(at, wanted);
+  while (fleet->wanted.front().first < at - config().settle) fleet->wanted.pop_front();
+  int most = at - fleet->since < config().settle ? now : wanted;
+  for (const auto& [when, one] : fleet->wanted) most = std::max(most, one);
+  return most;
+}
+
+bool RoutingLoop::IsHealthy(const CapacityConfig& named) const {
+  const auto region = static_cast<size_t>(plan_.RegionOf(named.region));
+  return std::all_of(services_.begin(), services_.end(), [&](const Service& one) {
+    return one.round->view().sights()[region].reachable;
+  });
 }
 
 // Where nothing can be decided, what was decided last holds.
@@ -54,9 +93,9 @@ void RoutingLoop::DecideCapacity() {
     const CapacityDriver::Standing standing = capacity_->Get(i);
     Fleet& fleet = fleets_[i];
     const bool is_fresh = IsFresh(standing);
-    if (fleet.row && is_fresh && standing.plan->is_settled(fleet.aim))
+    if (fleet.row && is_fresh && standing.sight_of == fleet.aim && standing.sight->is_settled)
       Conclude(*std::exchange(fleet.row, std::nullopt), {.fate = Fate::kDone, .failure = ""});
-    if (Problem().empty() && is_fresh) DecideFleet(i, standing);
+    if (is_fresh) DecideFleet(i, standing);
     if (mode_ == Mode::kEnforce && fleet.has_aim) capacity_->Aim(i, fleet.aim, until);
   }
 }
@@ -64,60 +103,55 @@ void RoutingLoop::DecideCapacity() {
 void RoutingLoop::DecideFleet(size_t index, const CapacityDriver::Standing& standing) {
   const CapacityConfig& named = config().capacity[index];
   Fleet& fleet = fleets_[index];
-  const auto region = static_cast<size_t>(plan_.RegionOf(named.region));
-  const size_t at = region * kNodePrices;
-  double nodes = 0;
-  bool is_healthy = true;
-  for (size_t s = 0; s < services_.size(); ++s) {
-    const RoutingRound& round = *services_[s].round;
-    nodes += static_cast<double>(round.nodes()[at + kOnDemand] + round.nodes()[at + kSpot]) /
-             plan_.PodsOfNode(static_cast<int>(s));
-    is_healthy = is_healthy && round.view().sights()[region].reachable;
-  }
-  const int wanted = static_cast<int>(std::ceil(nodes - 1e-9));
-  const int allowed = AllowedVms(named, {standing.vms, wanted, is_healthy});
+  const std::optional<int> wanted = WantedOf(named);
+  if (!wanted) return;
+  const bool is_healthy = IsHealthy(named);
+  const int now = standing.sight->standing;
+  const int lately = WantedLately(*wanted, now, &fleet);
+  const int allowed = AllowedCapacity(named, {now, lately, is_healthy});
   const bool is_same = fleet.has_aim && fleet.aim == allowed && fleet.mode == mode_;
-  if (is_same || (allowed == standing.vms && !fleet.has_aim)) {
+  if (is_same || (allowed == now && !fleet.has_aim)) {
     fleet.has_aim = fleet.has_aim || mode_ == Mode::kEnforce;
     fleet.aim = allowed;
     return;
   }
   RoutingDecision decision{
-      .route = FleetSubject(named),
-      .target = fmt::format("fleet {} of cloud {}", named.fleet, named.cloud_name),
+      .route = named.Subject(),
+      .target = named.Target(),
       .mode = std::string(ModeName(mode_)),
       .policy = plan_.policy_name,
       .objective = plan_.objective,
-      .vms = RoutedVms{standing.vms, wanted, allowed},
+      .capacity = RoutedCapacity{named.has_pods() ? "pod" : "VM", now, *wanted, allowed},
       .verdict = {.allowed = true, .reason = ""}};
-  if (wanted != allowed) {
+  if (lately > *wanted && allowed > *wanted) {
+    decision.reasons.push_back(fmt::format("{} are wanted now, more within {}", named.Unit(*wanted),
+                                           FormatDuration(config().settle)));
+  } else if (*wanted != allowed) {
     decision.reasons.push_back(
-        fmt::format("{} VMs are wanted; {} to {}, at most {} more or fewer "
-                    "at a decision",
-                    wanted, named.vms_min, named.vms_max, named.step));
+        named.has_pods() && now == 0
+            ? "it has no pod: a person has switched it off"
+            : fmt::format("{} are wanted; {} to {}, at most {} more or fewer at a decision",
+                          named.Unit(*wanted), named.least, named.most, named.step));
   }
   if (!is_healthy)
-    decision.reasons.push_back("the region is not healthy: no VM of it is taken away");
+    decision.reasons.push_back(fmt::format("the region is not healthy: no {} of it is taken away",
+                                           named.has_pods() ? "pod" : "VM"));
   const bool acts = mode_ == Mode::kEnforce;
-  decision.fate = !acts                     ? Fate::kRecorded
-                  : allowed == standing.vms ? Fate::kStayed
-                                            : Fate::kInFlight;
+  decision.fate = !acts ? Fate::kRecorded : allowed == now ? Fate::kStayed : Fate::kInFlight;
   // What is written first is done afterwards.
   const Result<int64_t> row = Append(decision);
   if (!row) return;
   if (fleet.row) {
-    Conclude(*fleet.row,
-             {.fate = Fate::kFailed,
-              .failure = fmt::format("{} VMs were there when another number was decided on",
-                                     standing.plan->ready)});
+    Conclude(*fleet.row, {.fate = Fate::kFailed,
+                          .failure = fmt::format("{} were there when another number was decided on",
+                                                 named.Unit(standing.sight->ready))});
   }
-  fleet = {.row = acts && allowed != standing.vms ? std::optional(*row) : std::nullopt,
-           .aim = allowed,
-           .has_aim = true,
-           .mode = mode_};
-  if (acts && allowed != standing.vms)
-    LogInfo("capacity of {}: {} VMs instead of {}; {} wanted", named.region, allowed, standing.vms,
-            wanted);
+  fleet.row = acts && allowed != now ? std::optional(*row) : std::nullopt;
+  fleet.aim = allowed;
+  fleet.has_aim = true;
+  fleet.mode = mode_;
+  if (acts && allowed != now)
+    LogInfo("{}: {} instead of {}; {} wanted", named.Subject(), named.Unit(allowed), now, *wanted);
 }
 
 OrderedJson RoutingLoop::CapacityStatus() const {
@@ -125,14 +159,17 @@ OrderedJson RoutingLoop::CapacityStatus() const {
   for (size_t i = 0; i < fleets_.size(); ++i) {
     const CapacityConfig& fleet = config().capacity[i];
     const CapacityDriver::Standing standing = capacity_->Get(i);
-    OrderedJson one{{"region", fleet.region}, {"fleet", fleet.fleet}, {"cloud", fleet.cloud_name}};
+    OrderedJson one{{"region", fleet.region},
+                    {"service", fleet.service},
+                    {"target", fleet.Target()},
+                    {"unit", fleet.has_pods() ? "pod" : "VM"}};
     const auto show = [&](const char* key, auto value) {
-      one[key] = standing.plan ? OrderedJson(value) : OrderedJson(nullptr);
+      one[key] = standing.sight ? OrderedJson(value) : OrderedJson(nullptr);
     };
-    const VmFleetPlan plan = standing.plan.value_or(VmFleetPlan());
-    show("ready", plan.ready);
-    show("starting", plan.starting);
-    show("failed", plan.failed);
+    const CapacitySight sight = standing.sight.value_or(CapacitySight());
+    show("ready", sight.ready);
+    show("starting", sight.starting);
+    show("failed", sight.failed);
     show("read_age_s", Seconds(clock_->Now() - standing.at));
     one["aim"] = standing.aim ? OrderedJson(*standing.aim) : OrderedJson(nullptr);
     one["problem"] = standing.trouble;

@@ -12,9 +12,7 @@
 #include "base/yaml.h"
 #include "cloud/data_path.h"
 #include "control/mode.h"
-#include "policy/routing_policy.h"
 #include "run/capacity.h"
-#include "scenario/region_world.h"
 
 // The section `decisions.routing` of rudderfish.yaml: which share of requests each region serves,
 // and on which routes that is set. A part of run/config.h.
@@ -27,6 +25,7 @@ struct RouteConfig {
   std::string service;  // Of several that share nodes; empty: there is one.
   std::string origin;   // The region whose users come by it; empty: those of all regions.
   DataPath path;
+  std::optional<OtherCluster> cluster;  // Of its object; none: that of the whole configuration.
   std::vector<RegionBackend> backends;  // The others are called as their regions.
   YamlNode node;                        // For messages.
 };
@@ -50,7 +49,7 @@ struct RoutingConfig {
   double gain_min = 0.005;  // Of the objective, relative, for which a split is changed.
   std::vector<RouteConfig> routes;
   std::optional<XdsConfig> xds;          // Where a route needs it.
-  std::vector<CapacityConfig> capacity;  // Of regions whose nodes are decided on, too.
+  std::vector<CapacityConfig> capacity;  // Of regions whose nodes or pods are decided on, too.
 
   bool NeedsCluster() const;
   std::vector<XdsService> XdsServices() const;  // Of its routes.
@@ -58,26 +57,5 @@ struct RoutingConfig {
 
 // Relative paths are relative to `folder`. Looks at no other file.
 Result<RoutingConfig> ParseRouting(const YamlNode& node, const std::filesystem::path& folder);
-
-// What a configuration of routing names, opened and checked.
-struct RoutingPlan {
-  RoutingConfig config;
-  std::shared_ptr<const RegionWorld> world;
-  ServiceLaws laws;
-  std::shared_ptr<const RoutingPolicy> policy, baseline;  // Null: there is no baseline.
-  std::string policy_name, baseline_name;                 // As journals call them.
-  std::string objective;                                  // In words.
-
-  static Result<RoutingPlan> Make(const RoutingConfig& config);
-
-  int RegionOf(std::string_view name) const;  // -1: none is called so.
-  int ServiceOf(const RouteConfig& route) const;
-  int services() const { return static_cast<int>(laws.size()); }
-  std::string ServiceName(int service) const;  // Empty: there is one.
-  int PodsOfNode(int service) const;  // That a question about it takes for nodes of their own.
-  // Whether requests that come by a route may be served in a region.
-  bool Allows(const RouteConfig& route, int region) const;
-  std::string Describe() const;  // What would be done, for people: --dry-run.
-};
 
 }  // namespace rudderfish

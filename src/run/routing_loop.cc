@@ -70,10 +70,15 @@ Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& 
   if (const auto& xds = ready.plan.config.xds) {
     TRY_ASSIGN(ready.xds, XdsServer::Open(ready.plan.config.XdsServices(), xds->kept));
   }
+  for (CapacityConfig& one : ready.plan.config.capacity) {
+    if (one.has_pods() && !one.cluster->is_own) one.cluster->access = host->client()->access();
+  }
   for (const RouteConfig& route : ready.plan.config.routes) {
     RouteDriver::Route path;
     if (ObjectOf(route.path)) {
-      TRY_ASSIGN(path.client, kube::ApiClient::Open(host->client()->access(), host->clock()));
+      const kube::ClusterAccess& access =
+          route.cluster ? *route.cluster->access : host->client()->access();
+      TRY_ASSIGN(path.client, kube::ApiClient::Open(access, host->clock()));
     }
     path.enactor = MakeEnactor(route.path, path.client.get(), ready.xds.get());
     ready.paths.push_back(std::move(path));
@@ -265,9 +270,10 @@ void RoutingLoop::DecideAll() {
   if (mode_ == Mode::kOff) return;
   ++rounds_;
   TellHealthBySignal();
-  for (Service& service : services_) {
-    LookAt(&service);
-    if (service.problem.empty()) Measure(service);
+  for (int s = 0; s < plan_.services(); ++s) {
+    LookAt(s);
+    if (services_[static_cast<size_t>(s)].problem.empty())
+      Measure(services_[static_cast<size_t>(s)]);
   }
   const std::vector<RouteNow> after = RoutesNow();  // Some may be held or busy by now.
   std::vector<RouteChoice> choices;
@@ -286,9 +292,10 @@ void RoutingLoop::DecideAll() {
   }
 }
 
-void RoutingLoop::LookAt(Service* service) {
-  service->problem =
-      service->round->Look(signals_->values(), RoutesNow(), VmsNow(), clock_->Now(), UnixNow());
+void RoutingLoop::LookAt(int index) {
+  Service* service = &services_[static_cast<size_t>(index)];
+  service->problem = service->round->Look(signals_->values(), RoutesNow(), PodsNow(index),
+                                          clock_->Now(), UnixNow());
   if (service->problem.empty() != !service->told.empty()) return;
   if (service->problem.empty()) {
     LogInfo("routing: goes on");
@@ -324,8 +331,27 @@ void RoutingLoop::TellHealthBySignal() {
     if (is_fresh && value->value > 0) healthy.push_back(region.name);
   }
   for (size_t i = 0; i < routes_.size(); ++i) {
-    if (routes_[i].standing)
-      TellHealth(healthy, config().routes[i].backends, &*routes_[i].standing);
+    if (!routes_[i].standing) continue;
+    TellHealth(healthy, config().routes[i].backends, &*routes_[i].standing);
+    TellEmptyRegions(i);
+  }
+}
+
+// Whatever a data path shows: where no pod is ready, not even a request for probing is served.
+void RoutingLoop::TellEmptyRegions(size_t route) {
+  const RouteConfig& named = config().routes[route];
+  const std::string service = plan_.ServiceName(plan_.ServiceOf(named));
+  const std::string signal =
+      service.empty() ? std::string(kPodsSignal) : fmt::format("{}/{}", service, kPodsSignal);
+  StandingWeights& standing = *routes_[route].standing;
+  const Split split = SplitOf(standing, named.backends);
+  for (size_t i = 0; i < split.size(); ++i) {
+    const SignalValue* pods = signals_->values().Find(signal, split[i].region);
+    if (pods == nullptr || pods->value >= 1 ||
+        clock_->Now() - pods->at > config().limits.signals_max_age)
+      continue;
+    standing.backends[i].is_healthy = false;
+    standing.backends[i].health = fmt::format("{} says that no pod serves", signal);
   }
 }
 
@@ -413,6 +439,7 @@ void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
   if (acts) LogInfo("route {}: {}", named.name, note);
   const std::optional<PathObject> object = ObjectOf(named.path);
   if (mode_ < Mode::kAdvise || events_ == nullptr || !object || object->is_of_clusters) return;
+  if (named.cluster) return;  // Its object is in another cluster than our Events.
   events_->Record(
       {.regarding = {.api_version = fmt::format("{}/{}", object->group, object->version),
                      .kind = std::string(object->kind),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,7 @@
 #include "run/decision_loop.h"
 #include "run/rights.h"
 #include "run/route_driver.h"
-#include "run/routing_config.h"
+#include "run/routing_plan.h"
 #include "run/routing_round.h"
 #include "run/signal_source.h"
 
@@ -88,8 +89,10 @@ class RoutingLoop final : public DecisionLoop {
     std::optional<RoutingDecision> last;
     std::string told;  // The trouble that was logged last.
   };
-  struct Fleet {                 // What was decided about it last.
-    std::optional<int64_t> row;  // In the journal, not concluded yet.
+  struct Fleet {                                 // What was decided about it last.
+    Instant since;                               // When it was first decided about,
+    std::deque<std::pair<Instant, int>> wanted;  // and what was wanted within `settle`.
+    std::optional<int64_t> row;                  // In the journal, not concluded yet.
     int aim = 0;
     bool has_aim = false;
     Mode mode = Mode::kOff;  // That it was decided in.
@@ -112,15 +115,19 @@ class RoutingLoop final : public DecisionLoop {
   void RecallRoute(const StoredRouting& newest, Route* route) const;
   void ReadAll();
   void DecideAll();
-  void LookAt(Service* service);
+  void LookAt(int service);
   std::string Problem() const;  // Of the first service that has one.
   void Close(const RouteConfig& named, StandingWeights* standing) const;
   void TellHealthBySignal();
-  std::vector<std::optional<RegionVms>> VmsNow() const;
+  void TellEmptyRegions(size_t route);
+  int WantedLately(int wanted, int now, Fleet* fleet) const;
+  std::vector<std::optional<RegionPods>> PodsNow(int service) const;
   void OpenCapacity();
   bool IsFresh(const CapacityDriver::Standing& standing) const;
   void DecideCapacity();
   void DecideFleet(size_t index, const CapacityDriver::Standing& standing);
+  std::optional<int> WantedOf(const CapacityConfig& named) const;
+  bool IsHealthy(const CapacityConfig& named) const;
   OrderedJson CapacityStatus() const;
   OrderedJson RegionsStatus(const Service& service, const std::string& name) const;
   void Measure(const Service& service);

@@ -137,8 +137,8 @@ std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
   };
   for (const RouteConfig& one : config.routes) {
     const std::optional<PathObject> path = ObjectOf(one.path);
-    if (!path) continue;
-    if (path->is_of_clusters) {  // Events have no object to be about.
+    if (!path || one.cluster) continue;  // Rights in other clusters are for those to say.
+    if (path->is_of_clusters) {          // Events have no object to be about.
       add("list", path->group, path->plural, *path->object, false, "without it nothing runs");
       add("list", path->group, "managedclusters", *path->object, false, "without it nothing runs");
       if (mode >= Mode::kCanary)
@@ -156,6 +156,15 @@ std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
     }
     if (mode < Mode::kCanary) continue;
     add("patch", path->group, path->plural, *path->object, true, "no split is set without it");
+  }
+  for (const CapacityConfig& one : config.capacity) {
+    if (!one.has_pods() || one.cluster->is_own) continue;
+    add("get", "apps", "deployments", one.deployment, true, "without it nothing runs");
+    add("list", "autoscaling", "horizontalpodautoscalers", one.deployment, false,
+        "without it nothing runs");
+    if (mode >= Mode::kEnforce)
+      add("patch", "apps", "deployments/scale", one.deployment, true,
+          "no number of pods is set without it");
   }
   return rights;
 }

@@ -83,7 +83,7 @@ std::string RoutingRound::TakeStanding(const RouteConfig& route, const StandingW
 }
 
 std::string RoutingRound::Look(const Signals& signals, std::span<const RouteNow> routes,
-                               std::span<const std::optional<RegionVms>> vms, Instant now,
+                               std::span<const std::optional<RegionPods>> pods, Instant now,
                                UnixMillis wall) {
   const RegionNetwork& network = *plan_->world->network;
   std::fill(standing_.begin(), standing_.end(), 0.0);
@@ -98,7 +98,7 @@ std::string RoutingRound::Look(const Signals& signals, std::span<const RouteNow>
     is_any_on = true;
   }
   if (!is_any_on) return "no route was read that serves requests";
-  for (size_t r = 0; r < vms.size(); ++r) backends_[r].vms = vms[r];
+  for (size_t r = 0; r < pods.size(); ++r) backends_[r].pods = pods[r];
   return view_.Look(signals, backends_, standing_, now, wall);
 }
 

@@ -11,7 +11,7 @@
 #include "cloud/split_enactor.h"
 #include "control/routing_decision.h"
 #include "run/region_view.h"
-#include "run/routing_config.h"
+#include "run/routing_plan.h"
 
 // Decisions about all routes of a service at once: the policy says where requests of each region
 // go, the guard what of it may be done on each route now, and the Model what both are worth.
@@ -39,9 +39,9 @@ class RoutingRound {
   RoutingRound(const RoutingPlan* plan, int service);
 
   // Looks at regions and routes. Returns why nothing can be decided; empty: Decide may be called.
-  // `vms` [region]: of the clouds they are in; empty: of none.
+  // `pods` [region]: that its capacity shows; empty: none does.
   std::string Look(const Signals& signals, std::span<const RouteNow> routes,
-                   std::span<const std::optional<RegionVms>> vms, Instant now, UnixMillis wall);
+                   std::span<const std::optional<RegionPods>> pods, Instant now, UnixMillis wall);
 
   // One choice for each route of its service that is current. REQUIRES: Look returned nothing;
   // `routes` are the same ones, all of the configuration.

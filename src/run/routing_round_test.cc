@@ -95,14 +95,14 @@ TEST_F(RoutingRoundTest, RequestsMoveToWhereThereIsRoomByAStep) {
   EXPECT_GT(decision.regions[0].one_more[4], decision.regions[1].one_more[4]);
 }
 
-// Where the data path shows no endpoints, VMs are what serves; those that start are to come.
-TEST_F(RoutingRoundTest, VmsThatAreReadyAreNodes) {
+// Where the data path shows no endpoints, capacity says what serves and what is to come.
+TEST_F(RoutingRoundTest, PodsThatCapacityShowsServe) {
   for (StandingBackend& one : standing_.backends) one.ready.reset();
   EXPECT_THAT(Look(), HasSubstr("how many pods serve in region eu is not known"));
-  const std::vector<std::optional<RegionVms>> vms = {RegionVms{.ready = 3, .starting = 2},
-                                                     RegionVms{.ready = 6}};
+  const std::vector<std::optional<RegionPods>> pods = {RegionPods{.ready = 3, .starting = 2},
+                                                       RegionPods{.ready = 6}};
   const Instant now(std::chrono::seconds(1010));
-  ASSERT_THAT(round_->Look(signals_, now_, vms, now, 0), IsEmpty());
+  ASSERT_THAT(round_->Look(signals_, now_, pods, now, 0), IsEmpty());
   EXPECT_EQ(round_->view().sights()[0].ready_nodes(), 3);
   EXPECT_EQ(round_->view().sights()[0].pending[kOnDemand], 2);
   EXPECT_EQ(round_->view().sights()[1].ready_nodes(), 6);
@@ -110,7 +110,7 @@ TEST_F(RoutingRoundTest, VmsThatAreReadyAreNodes) {
   // What serves says more than what runs.
   standing_.backends[0].ready = 1;
   now_ = {{.standing = &standing_, .weight_sum = 256, .why_held = ""}};
-  ASSERT_THAT(round_->Look(signals_, now_, vms, now, 0), IsEmpty());
+  ASSERT_THAT(round_->Look(signals_, now_, pods, now, 0), IsEmpty());
   EXPECT_EQ(round_->view().sights()[0].ready_nodes(), 1);
   EXPECT_EQ(round_->view().sights()[0].pending[kOnDemand], 4);
 }

@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cloud/deployment_scale.h"
 #include "cloud/placement_scores.h"
 #include "cloud/split_objects.h"
 
-// Any bytes as an object of an API server that holds a split: refused in one line, or weights that
-// are not negative, each with a place of its own.
+// Any bytes as an object of an API server that holds a split, or a number of pods: refused in one
+// line, or weights that are not negative, each with a place of its own.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rudderfish;  // NOLINT(google-build-using-namespace)
@@ -36,5 +37,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(one.value >= 0 && one.value <= 100 && one.others.starts_with('['));
   const auto clusters = ReadManagedClusters(json);
   CHECK(clusters || clusters.error().message.find('\n') == std::string::npos);
+  static const ObjectChoice web{.name_space = "shop", .name = "web", .may_change = {}};
+  const auto deployment = ReadDeployment(json, web);
+  CHECK(deployment || deployment.error().message.find('\n') == std::string::npos);
+  if (deployment) CHECK(deployment->pods >= 0 && deployment->ready >= 0);
+  const auto scaler = AutoscalerOf(json, web);
+  CHECK(scaler || scaler.error().message.find('\n') == std::string::npos);
+  if (scaler && *scaler) CHECK((*scaler)->find('\n') == std::string::npos);
   return 0;
 }
