@@ -39,10 +39,12 @@ struct RegionChance {
   double notice = 0;            // Share of its intervals in which the provider warns of it,
   double false_notice = 0;      // and of all others.
   double outage_per_day = 0.6;  // Of a whole region.
-  double cold_s = 900;          // How long a region warms to traffic that is new to it:
-  double cold_delay_s = 0.08;   // what a request takes longer meanwhile,
-  double cold_egress = 4;       // and how many times its egress, at least that of its continent.
-  double price_noise = 0.35;    // Standard deviation of the price of spot nodes (in logarithms).
+  double brownout_per_day = 1;  // Of a part of one: between these shares of its nodes.
+  double brownout_low = 0.3, brownout_high = 0.7;
+  double cold_s = 900;         // How long a region warms to traffic that is new to it:
+  double cold_delay_s = 0.08;  // what a request takes longer meanwhile,
+  double cold_egress = 4;      // and how many times its egress, at least that of its continent.
+  double price_noise = 0.35;   // Standard deviation of the price of spot nodes (in logarithms).
 
   bool operator==(const RegionChance&) const = default;
 };
@@ -72,6 +74,9 @@ inline constexpr ChanceKey kChanceKeys[] = {
     {"notice", &RegionChance::notice, 0, 1},
     {"false_notice", &RegionChance::false_notice, 0, 1},
     {"outage_per_day", &RegionChance::outage_per_day, 0, kMostEventsPerDay},
+    {"brownout_per_day", &RegionChance::brownout_per_day, 0, kMostEventsPerDay},
+    {"brownout_low", &RegionChance::brownout_low, 0, 1},
+    {"brownout_high", &RegionChance::brownout_high, 0, 1},
     {"cold", &RegionChance::cold_s, 60, 86400, true},
     {"cold_delay", &RegionChance::cold_delay_s, 0, 10, true},
     {"cold_egress", &RegionChance::cold_egress, 1, 100},
@@ -80,9 +85,9 @@ inline constexpr ChanceKey kChanceKeys[] = {
 
 // What may disturb an episode, beside demand that comes and goes with the hour.
 // kTrace: it does as a trace recorded.
-enum class Disturbance { kFlash, kSpot, kOutage, kCache, kPrice, kTrace };  // In the names' order.
-inline constexpr std::string_view kDisturbanceNames[] = {"flash", "spot",  "outage",
-                                                         "cache", "price", "trace"};
+enum class Disturbance { kFlash, kSpot, kOutage, kCache, kPrice, kTrace, kBrownout };
+inline constexpr std::string_view kDisturbanceNames[] = {"flash", "spot",  "outage",  "cache",
+                                                         "price", "trace", "brownout"};
 
 // Without `spot` there are only on-demand nodes.
 struct RegionVariant {

@@ -364,6 +364,8 @@ class RegionsReader {
     }
     if (world_.chance.flash_high < world_.chance.flash_low)
       return node->Refuse("`flash_high` is below `flash_low`");
+    if (world_.chance.brownout_high < world_.chance.brownout_low)
+      return node->Refuse("`brownout_high` is below `brownout_low`");
     return map.Finish();
   }
 

@@ -155,14 +155,20 @@ void RegionSimulator::OrderNodes(int region) {
       nodes_.Order(region, wanted[kOnDemand], wanted[kSpot], source_.regions()[region]);
 }
 
+// Nodes that are ready, without those of a brown-out.
+int RegionSimulator::Serving(int region, int price) const {
+  const int ready = nodes_.ready(region, price);
+  return ready - static_cast<int>(std::lround(source_.regions()[region].dark * ready));
+}
+
 void RegionSimulator::StartNodes(int region) {
   nodes_.Start(region);
-  Fill(region, kOnDemand, nodes_.ready(region, kOnDemand), &Service::ready);
-  Fill(region, kSpot, nodes_.ready(region, kSpot), &Service::ready);
+  Fill(region, kOnDemand, Serving(region, kOnDemand), &Service::ready);
+  Fill(region, kSpot, Serving(region, kSpot), &Service::ready);
   const size_t at = static_cast<size_t>(region) * kNodePrices + kSpot;
   for (Service& own : services_) own.sights[region].lost = own.ready[at];
   if (nodes_.Lose(region, source_.regions()[region]) > 0)
-    Fill(region, kSpot, nodes_.ready(region, kSpot), &Service::ready);
+    Fill(region, kSpot, Serving(region, kSpot), &Service::ready);
   for (Service& own : services_)
     own.sights[region].lost = std::max(0, own.sights[region].lost - own.ready[at]);
   for (int price = 0; price < kNodePrices; ++price)

@@ -106,6 +106,7 @@ class RegionSimulator {
   void StartService(int service);
   void OrderNodes(int region);
   void StartNodes(int region);
+  int Serving(int region, int price) const;
   void Fill(int region, int price, int nodes, std::vector<int> Service::*to);
   void Serve(int service);
   void ServePair(int service, int from, int to, const QueueInterval& queue);

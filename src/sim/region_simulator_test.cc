@@ -222,6 +222,35 @@ TEST(RegionSimulator, WhatIsToComeIsWhatThenComes) {
   }
 }
 
+TEST(RegionSimulator, InABrownoutAPartOfTheNodesServesNothing) {
+  auto world = std::make_shared<RegionWorld>(*ShippedRegions());
+  world->variants.push_back(
+      {.name = "dark", .disturbances = 1U << static_cast<int>(Disturbance::kBrownout)});
+  world->chance.brownout_per_day = 12;
+  RegionSimulator simulator(world, LawsOf(*world));
+  const auto policy = Rule("locality");
+  RoutingRun run(*policy, {world->variants.back(), 3}, &simulator);
+  int dark = 0;
+  for (int step = 0; step < world->steps(); ++step) {
+    run.Step();
+    for (int r = 0; r < world->network->size(); ++r) {
+      const RegionSight& seen = simulator.Question(0).regions[r];
+      const int ready = simulator.nodes().ready(r);
+      EXPECT_EQ(seen.nodes(), simulator.nodes().held(r, 0) + simulator.nodes().held(r, 1));
+      EXPECT_EQ(seen.lost, 0);
+      if (seen.ready_nodes() == ready) continue;
+      ++dark;
+      EXPECT_NEAR(seen.ready_nodes(), 0.5 * ready, 0.2 * ready + 1);
+    }
+  }
+  EXPECT_GT(dark, 100);
+  // Demand is that of calm episodes, which cost less.
+  const RoutingFigures calm = RunRouting(*policy, {world->variants[0], 3}, &simulator);
+  const RoutingFigures figures = RunRouting(*policy, {world->variants.back(), 3}, &simulator);
+  EXPECT_NEAR(figures.requests, calm.requests, 1e-6 * calm.requests);
+  EXPECT_GT(figures.late_share(), calm.late_share());
+}
+
 // Four services on the nodes of six regions.
 struct PlayedTogether {
   std::shared_ptr<const RegionWorld> world =

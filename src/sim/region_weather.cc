@@ -12,10 +12,11 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kTraitStream = 0x7265676961;        // Of the seed of the world.
-constexpr uint64_t kNoticeStream = 0x6e6f74696365;     // Of the seed of the episode,
-constexpr uint64_t kReplayStream = 0x7265706c6179;     // likewise,
-constexpr uint64_t kServiceStream = 0x73657276696365;  // likewise.
+constexpr uint64_t kTraitStream = 0x7265676961;           // Of the seed of the world.
+constexpr uint64_t kNoticeStream = 0x6e6f74696365;        // Of the seed of the episode,
+constexpr uint64_t kReplayStream = 0x7265706c6179;        // likewise,
+constexpr uint64_t kServiceStream = 0x73657276696365;     // likewise,
+constexpr uint64_t kBrownoutStream = 0x62726f776e6f7574;  // likewise.
 constexpr double kWeatherHourS = 3600, kWeatherDayS = 86400;
 constexpr double kSlowS = 3600, kFastS = 300, kPriceS = 7200;  // Of wanderings.
 constexpr double kFewRequests = 50;  // Below so many of an interval counts are drawn one by one.
@@ -85,6 +86,7 @@ void RegionWeatherSource::Start(const RegionEpisode& episode) {
   rng_ = Rng(episode.seed);
   notice_rng_ = Rng(episode.seed, kNoticeStream);
   service_rng_ = Rng(episode.seed, kServiceStream);
+  brownout_rng_ = Rng(episode.seed, kBrownoutStream);
   for (double& one : wandering_) one = world_->chance.service_noise * service_rng_.Normal();
   replay_.reset();
   if (variant_.Has(Disturbance::kTrace))
@@ -121,6 +123,24 @@ void RegionWeatherSource::Step() {
   const double world_flash = world_flash_.Advance(seconds);
   for (int r = 0; r < static_cast<int>(states_.size()); ++r) StepRegion(r, world_flash);
   if (!demand_.empty()) StepServices();
+  if (variant_.Has(Disturbance::kBrownout)) StepBrownouts();
+}
+
+// A part of a region, such as one of its data centres, serves nothing for some minutes.
+void RegionWeatherSource::StepBrownouts() {
+  const RegionChance& chance = world_->chance;
+  const double seconds = world_->interval_s;
+  for (size_t r = 0; r < weather_.size(); ++r) {
+    const double begins = brownout_rng_.Uniform(), lasts = brownout_rng_.Uniform(),
+                 share = brownout_rng_.Uniform();
+    Wandering& state = states_[r];
+    state.dark_s = std::max(0.0, state.dark_s - seconds);
+    if (begins < ChanceOf(chance.brownout_per_day, seconds) && state.dark_s <= 0) {
+      state.dark_s = Between(300, 1500, lasts);
+      state.dark = Between(chance.brownout_low, chance.brownout_high, share);
+    }
+    weather_[r].dark = state.dark_s > 0 ? state.dark : 0;
+  }
 }
 
 // Each has its part of what its region's users ask for, and wanders about that; a trace says what

@@ -27,6 +27,7 @@ struct RegionWeather {
   bool notice = false;      // The provider warns of a storm; not always, and not always rightly.
   double start_s = 0;       // Of nodes that are ordered now.
   bool out = false;         // Serves nothing.
+  double dark = 0;          // Share of its nodes that serve nothing for now.
 };
 
 // Which episode: `use` says which part of a trace is replayed, the seed all else.
@@ -69,7 +70,8 @@ class RegionWeatherSource {
   struct Wandering {
     double slow = 0, fast = 0, price = 0;
     bool storm = false;
-    double out_s = 0;  // Left of an outage.
+    double out_s = 0;             // Left of an outage,
+    double dark_s = 0, dark = 0;  // and of a brown-out.
     Flash flash;
   };
 
@@ -77,10 +79,11 @@ class RegionWeatherSource {
   double DayOf(const Region& place) const;
   void StepRegion(int region, double world_flash);
   void StepServices();
+  void StepBrownouts();
 
   std::shared_ptr<const RegionWorld> world_;
   RegionVariant variant_;
-  Rng rng_{0}, notice_rng_{0}, service_rng_{0};
+  Rng rng_{0}, notice_rng_{0}, service_rng_{0}, brownout_rng_{0};
   double begin_h_ = 0;
   int step_ = 0;
   Flash world_flash_;
