@@ -48,6 +48,7 @@ std::string LimitsText(const RoutingLimits& limits) {
   add(limits.late_percent, "% of requests late");
   add(limits.carbon_kg_per_h, "kg of CO2 an hour");
   add(limits.dollars_per_h, "dollars an hour");
+  add(limits.provider_percent, "% of requests by one provider");
   return text;
 }
 
@@ -60,6 +61,7 @@ OrderedJson LimitsJson(const RoutingLimits& limits) {
   add("late_percent", limits.late_percent);
   add("carbon_kg_per_hour", limits.carbon_kg_per_h);
   add("dollars_per_hour", limits.dollars_per_h);
+  add("provider_percent", limits.provider_percent);
   return json;
 }
 
@@ -142,6 +144,7 @@ std::string RegionsJson(const std::filesystem::path& path, const Scenario& scena
   for (const Region& region : network.regions) {
     regions.push_back({{"name", region.name},
                        {"zone", region.zone},
+                       {"provider", network.providers[static_cast<size_t>(region.provider)]},
                        {"peak_per_s", region.peak_per_s},
                        {"on_demand_per_hour", region.on_demand_per_h},
                        {"spot_per_hour", region.spot_per_h},

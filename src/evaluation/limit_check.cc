@@ -20,6 +20,7 @@ constexpr std::string_view kExtremes[] = {
     "carbon-aware:use=95,full=100,down=0s,tolerance=0",
     "lp:use=95,spot=100,full=100,down=0s,tolerance=0,late_price=0,carbon_price=0",
     "cheapest:use=95,spot=100,full=100,down=0s,tolerance=0",
+    "lp:use=40,foreign=0,moving=0,late_price=0,carbon_price=0,provider_price=1",
 };
 constexpr int kLimitEpisodes = 4;
 constexpr double kNear = 0.95;  // Of the least that was reached, a limit may be within reach.
@@ -59,6 +60,8 @@ Result<void> CheckLimits(const std::shared_ptr<const RegionWorld>& world,
       {"carbon_kg_per_hour", limits.carbon_kg_per_h,
        least([](Of one) { return one.carbon_kg_per_h; })},
       {"dollars_per_hour", limits.dollars_per_h, least([](Of one) { return one.dollars_per_h; })},
+      {"provider_percent", limits.provider_percent,
+       least([](Of one) { return 100 * one.provider_share; })},
   };
   for (const CheckedLimit& one : all) {
     if (one.most >= kNear * one.least) continue;

@@ -28,7 +28,8 @@ constexpr size_t kJudgedAgain = 12, kFinalistsKept = 5;
 constexpr int kMoreEpisodes = 4;
 constexpr double kTighter[] = {1, 0.9, 0.75};  // Of limits, to choose who is judged again.
 
-constexpr std::string_view kLatePrice = "late_price", kCarbonPrice = "carbon_price";
+constexpr std::string_view kLatePrice = "late_price", kCarbonPrice = "carbon_price",
+                           kProviderPrice = "provider_price";
 
 // Values of an option, rising. `low_ends`, `high_ends`: where the option itself ends, or its
 // effect does.
@@ -60,11 +61,16 @@ const std::vector<Ladder>& Ladders() {
       {"home", {"0", "20", "40", "60", "70", "80", "90", "100"}, true, true},
       // Multipliers: only where something is limited.
       {kLatePrice, {"0", "0.5", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512"}, true},
-      {kCarbonPrice, {"0", "1", "3", "6", "12", "25", "50", "100", "200", "400"}, true}};
+      {kCarbonPrice, {"0", "1", "3", "6", "12", "25", "50", "100", "200", "400"}, true},
+      {kProviderPrice, {"0", "0.01", "0.03", "0.1", "0.3", "1", "3", "10"}, true, true}};
   return *ladders;
 }
 
-bool IsMultiplier(std::string_view key) { return key == kLatePrice || key == kCarbonPrice; }
+// Whether the option is searched: multipliers are, where they are of a limit.
+bool IsSearched(std::string_view key, const RoutingLimits& limits) {
+  if (key == kProviderPrice) return limits.provider_percent < RoutingLimits::kNone;
+  return limits.any() || (key != kLatePrice && key != kCarbonPrice);
+}
 
 using Setting = std::vector<int>;  // [option] A value of its ladder.
 
@@ -78,7 +84,7 @@ class RouteSearch {
     for (const PolicyOption& option : row->options) {
       for (const Ladder& ladder : Ladders()) {
         if (ladder.key != option.key) continue;
-        if (world->network->limits.any() || !IsMultiplier(ladder.key)) ladders_.push_back(&ladder);
+        if (IsSearched(ladder.key, world->network->limits)) ladders_.push_back(&ladder);
       }
     }
   }
@@ -168,7 +174,8 @@ class RouteSearch {
     const auto found = known_.find(episodes);
     if (found != known_.end()) ranked.assign(found->second.begin(), found->second.end());
     RoutingLimits limits = world_->network->limits;
-    for (double* limit : {&limits.late_percent, &limits.carbon_kg_per_h, &limits.dollars_per_h})
+    for (double* limit : {&limits.late_percent, &limits.carbon_kg_per_h, &limits.dollars_per_h,
+                          &limits.provider_percent})
       *limit *= tighter;
     const auto rank = [&](const auto& one) {
       return std::pair(BeyondLimits(limits, one.second.means), one.second.means.objective);
@@ -278,6 +285,7 @@ std::string RoutingCalibrationYaml(const RoutingCalibration& calibration) {
     out.Field("late_share", one.means.late_share);
     out.Field("carbon_kg_per_hour", one.means.carbon_kg_per_h);
     out.Field("dollars_per_hour", one.means.dollars_per_h);
+    out.Field("provider_share", one.means.provider_share);
     out.End();
   }
   out.End();
@@ -317,6 +325,7 @@ Result<RoutingCalibration> ParseRoutingCalibration(const YamlNode& root) {
     TRY_ASSIGN(one.means.late_share, fields.RequiredDouble("late_share", 0, 1));
     TRY_ASSIGN(one.means.carbon_kg_per_h, fields.RequiredDouble("carbon_kg_per_hour", 0, kMost));
     TRY_ASSIGN(one.means.dollars_per_h, fields.RequiredDouble("dollars_per_hour", 0, kMost));
+    TRY_ASSIGN(one.means.provider_share, fields.OptionalDouble("provider_share", 0, 1, 1));
     TRY(fields.Finish());
     calibration.finalists.push_back(std::move(one));
   }

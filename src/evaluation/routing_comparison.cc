@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "base/json.h"
@@ -33,8 +34,15 @@ constexpr RoutingMetric kRoutingMetrics[] = {
     {"node_changes", "node changes", "nodes", 0, [](Of one) { return one.changes; }},
     {"carbon_kg_per_hour", "kg CO2/h", "kg/h", 3, [](Of one) { return one.carbon_kg_per_h(); }},
     {"dollars_per_hour", "$/h", "$/h", 2, [](Of one) { return one.dollars_per_h(); }},
+    {"provider_percent", "one provider %", "points", 1,
+     [](Of one) { return 100 * one.provider_share(); }},
 };
-constexpr int kLateMetric = 1, kCarbonMetric = 9, kDollarsMetric = 10;
+constexpr int kLateMetric = 1, kCarbonMetric = 9, kDollarsMetric = 10, kProviderMetric = 11;
+
+// Without a limit on providers theirs is of no interest.
+size_t MetricsOf(const RoutingLimits& limits) {
+  return limits.provider_percent < RoutingLimits::kNone ? kProviderMetric + 1 : kProviderMetric;
+}
 
 // Means of held-out episodes differ by chance from those that settings were chosen by.
 constexpr double kLateTolerance = 0.2;    // Percentage points.
@@ -92,12 +100,15 @@ JudgeRule RoutingRule(const RoutingLimits& limits) {
   };
   limit(kCarbonMetric, limits.carbon_kg_per_h);
   limit(kDollarsMetric, limits.dollars_per_h);
+  limit(kProviderMetric, limits.provider_percent);
   return rule;
 }
 
 Outcomes OutcomesOf(const RoutingEvaluation& evaluation, int variant) {
   Outcomes outcomes{.episodes = evaluation.episodes, .resampling = {.seed = evaluation.seed}};
-  for (const RoutingMetric& metric : kRoutingMetrics) {
+  const std::span<const RoutingMetric> metrics =
+      std::span(kRoutingMetrics).first(MetricsOf(evaluation.limits));
+  for (const RoutingMetric& metric : metrics) {
     outcomes.metrics.push_back({.name = metric.name,
                                 .unit = metric.unit,
                                 .title = metric.title,
@@ -106,7 +117,7 @@ Outcomes OutcomesOf(const RoutingEvaluation& evaluation, int variant) {
   for (int p = 0; p < static_cast<int>(evaluation.policies.size()); ++p) {
     const int seeds = evaluation.seeds(p);
     outcomes.policies.push_back({evaluation.policies[p], seeds});
-    for (const RoutingMetric& metric : kRoutingMetrics) {
+    for (const RoutingMetric& metric : metrics) {
       RunMatrix runs{.starts = evaluation.episodes, .seeds = seeds};
       for (int i = 0; i < evaluation.episodes; ++i) {
         for (int seed = 0; seed < seeds; ++seed)

@@ -24,8 +24,10 @@ double DistanceKm(const Region& a, const Region& b) {
 }
 
 RegionNetwork WithRegions(const RegionNetwork& network, std::span<const int> positions) {
-  RegionNetwork part{
-      .service = network.service, .objective = network.objective, .limits = network.limits};
+  RegionNetwork part{.providers = network.providers,
+                     .service = network.service,
+                     .objective = network.objective,
+                     .limits = network.limits};
   for (const int from : positions) {
     part.regions.push_back(network.regions[from]);
     if (!network.store_s.empty()) part.store_s.push_back(network.store_s[from]);

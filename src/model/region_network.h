@@ -16,11 +16,13 @@
 namespace rudderfish {
 
 inline constexpr int kMaxRegions = 64;
+inline constexpr int kMostProviders = 8;
 inline constexpr int kHoursOfDay = 24;
 
 struct Region {
   std::string name;
   std::string zone;  // For the price of egress: a continent.
+  int provider = 0;  // RegionNetwork::providers.
   double latitude = 0, longitude = 0;
   double utc_offset_h = 0;  // What its users' clocks show beyond UTC.
   double peak_per_s = 0;    // Requests of its users at the busiest hour, in the mean.
@@ -66,8 +68,11 @@ struct RoutingLimits {
   static constexpr double kNone = std::numeric_limits<double>::infinity();
   double late_percent = kNone;  // Of requests.
   double carbon_kg_per_h = kNone, dollars_per_h = kNone;
+  double provider_percent = kNone;  // Of requests, that one provider serves.
 
-  bool any() const { return std::min({late_percent, carbon_kg_per_h, dollars_per_h}) < kNone; }
+  bool any() const {
+    return std::min({late_percent, carbon_kg_per_h, dollars_per_h, provider_percent}) < kNone;
+  }
   bool operator==(const RoutingLimits&) const = default;
 };
 
@@ -75,12 +80,16 @@ struct RoutingLimits {
 struct RoutingPrices {
   std::optional<double> late;           // Units.
   std::optional<double> carbon_per_kg;  // Dollars.
+  // By how many units a provider's requests grow dearer at each decision while it serves a tenth of
+  // all more than its limit; in proportion else, and back. No price without that limit.
+  double provider = 0;
 
   bool any() const { return late || carbon_per_kg; }
 };
 
 struct RegionNetwork {
   std::vector<Region> regions;
+  std::vector<std::string> providers = {""};  // At most kMostProviders.
   RegionService service;
   RoutingObjective objective;
   RoutingLimits limits;

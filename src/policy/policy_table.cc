@@ -228,6 +228,9 @@ std::vector<PolicyRow> RouteRows() {
       Number("headroom", "0.5", 0, 1, "quantile of forecast errors that it prepares for"),
       Number("late_price", "", 0, 1e6, "price of a late request, other than the objective's"),
       Number("carbon_price", "", 0, 1e6, "dollars a kg of CO2, other than the objective's"),
+      Number("provider_price", "0", 0, 1e6,
+             "by how much a provider's requests grow dearer while it serves 10 points above its "
+             "limit"),
       full};
   Options planned = split;
   planned.push_back(Number("spread", "0.7", 0, 100, "factor on the forecast errors seen so far"));

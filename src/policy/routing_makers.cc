@@ -34,7 +34,8 @@ SplitRouting SplitOf(const PolicyOptions& options) {
           .headroom = options.Number("headroom"),
           .use = options.Number("use") / 100,
           .prices = {.late = PriceOf(options, "late_price"),
-                     .carbon_per_kg = PriceOf(options, "carbon_price")}};
+                     .carbon_per_kg = PriceOf(options, "carbon_price"),
+                     .provider = options.Number("provider_price")}};
 }
 
 PlannedRouting PlannedOf(const PolicyOptions& options) {

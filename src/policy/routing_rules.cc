@@ -2,6 +2,7 @@
 #include "policy/routing_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -296,7 +297,8 @@ struct SplitMemory final : RuleMemory {
   std::vector<double> expected, standing;
   std::vector<double> errors;  // [target] Of forecasts of its load, relative.
   std::optional<RegionPlanner> planner;
-  std::vector<double> pair, quota;  // [origin][target]
+  std::vector<double> pair, quota;                       // [origin][target]
+  std::array<double, kMostProviders> provider_prices{};  // Of a request, in units.
   std::vector<int> nodes;
 };
 
@@ -374,14 +376,40 @@ class SplitPolicy final : public RoutingPolicy {
                        &own->autoscaler);
   }
 
+  // The price of a provider's requests rises while it serves more than its limit, and falls while
+  // it serves less: dual ascent.
+  void PriceProviders(const RoutingQuestion& question, SplitMemory* own) const {
+    // It aims a little below the limit: until the price is found, more is served.
+    constexpr double kFullStepAt = 0.1, kAim = 0.98;
+    const RegionNetwork& network = question.laws->network();
+    if (rule_.prices.provider <= 0 || network.limits.provider_percent == RoutingLimits::kNone)
+      return;
+    std::array<double, kMostProviders> load{};
+    double all = 0;
+    for (int to = 0; to < network.size(); ++to) {
+      const double per_s = question.regions[to].load_per_s;
+      load[static_cast<size_t>(network.regions[to].provider)] += per_s;
+      all += per_s;
+    }
+    if (all <= 0) return;
+    const double most = kAim * network.limits.provider_percent / 100;
+    for (size_t p = 0; p < load.size(); ++p) {
+      double& price = own->provider_prices[p];
+      price = std::max(0.0, price + rule_.prices.provider * (load[p] / all - most) / kFullStepAt);
+    }
+  }
+
   void Price(const RoutingQuestion& question, SplitMemory* own) const {
     const RegionLaws& laws = *question.laws;
     const RegionNetwork& network = laws.network();
     const double spot = question.has_spot ? below_.spot_share : 0;
+    PriceProviders(question, own);
     for (int to = 0; to < network.size(); ++to) {
       const RegionSight& seen = question.regions[to];
       const double node_per_h = seen.node_per_h[0] * (1 - spot) + seen.node_per_h[1] * spot;
-      const double serving = laws.ServingCost(to, rule_.use, node_per_h, seen.carbon_g_per_kwh);
+      const double serving =
+          laws.ServingCost(to, rule_.use, node_per_h, seen.carbon_g_per_kwh) +
+          own->provider_prices[static_cast<size_t>(network.regions[to].provider)];
       for (int from = 0; from < network.size(); ++from) {
         own->pair[network.At(from, to)] =
             seen.reachable && network.Allows(from, to)

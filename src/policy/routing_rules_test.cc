@@ -46,6 +46,31 @@ struct Routed {
 
 using Shares = std::vector<double>;
 
+TEST(RoutingRules, AProviderThatServesMoreThanItsLimitPaysForIt) {
+  RegionNetwork network = testing::SmallRegions();
+  network.providers = {"", "one", "other"};
+  for (int r = 0; r < 3; ++r) network.regions[r].provider = r < 2 ? 1 : 2;
+  network.limits.provider_percent = 50;
+  const auto served = [&](std::string_view spec) {  // In the mean of the last decisions.
+    Routed routed(spec, network);
+    double sum = 0;
+    for (int step = 0; step < 80; ++step) {
+      for (int to = 0; to < 3; ++to) {
+        routed.sights[to].load_per_s = 0;
+        for (int from = 0; from < 3; ++from)
+          routed.sights[to].load_per_s += 400 * routed.shares[3 * from + to];
+      }
+      if (step >= 40) sum += routed.sights[0].load_per_s + routed.sights[1].load_per_s;
+      routed.Decide();
+    }
+    return sum / 40 / 1200;
+  };
+  EXPECT_NEAR(served("lp"), 2.0 / 3, 1e-9);  // All at home.
+  EXPECT_NEAR(served("lp:provider_price=0.1"), 0.5, 0.08);
+  network.limits.provider_percent = RoutingLimits::kNone;
+  EXPECT_NEAR(served("lp:provider_price=0.1"), 2.0 / 3, 1e-9);
+}
+
 TEST(RoutingRules, APriceOfTheRuleStandsInPlaceOfTheObjectives) {
   RegionNetwork network = testing::SmallRegions();
   network.objective.carbon_per_kg = 0;

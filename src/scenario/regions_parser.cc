@@ -215,6 +215,7 @@ class RegionsReader {
     TRY_ASSIGN(limits.late_percent, map.OptionalDouble("late_percent", 0, 100, kNone));
     TRY_ASSIGN(limits.carbon_kg_per_h,
                map.OptionalDouble("carbon_kg_per_hour", 0, kMostDollars, kNone));
+    TRY_ASSIGN(limits.provider_percent, map.OptionalDouble("provider_percent", 0, 100, kNone));
     TRY_ASSIGN(limits.dollars_per_h,
                map.OptionalDouble("dollars_per_hour", 0, kMostDollars, kNone));
     return map.Finish();
@@ -262,6 +263,9 @@ class RegionsReader {
     TRY_ASSIGN(const YamlNode zone, map.Required("zone"));
     TRY_ASSIGN(region.zone, zone.AsString());
     if (zones_.Find(region.zone) == kNone) return zone.Refuse(zones_.Unknown(region.zone));
+    if (const std::optional<YamlNode> provider = map.Optional("provider")) {
+      TRY_ASSIGN(region.provider, ProviderOf(*provider));
+    }
     TRY_ASSIGN(region.latitude, map.RequiredDouble("latitude", -90, 90));
     TRY_ASSIGN(region.longitude, map.RequiredDouble("longitude", -180, 180));
     TRY_ASSIGN(region.utc_offset_h, map.RequiredDouble("utc_offset", -12, 14));
@@ -283,6 +287,19 @@ class RegionsReader {
     region.nodes_max = static_cast<int>(most);
     TRY(map.Finish());
     return region;
+  }
+
+  // Its position; the first one is of regions that name none.
+  Result<int> ProviderOf(const YamlNode& node) {
+    TRY_ASSIGN(std::string name, node.AsString());
+    if (!IsName(name)) return node.Refuse(fmt::format("expected {}", kNameInWords));
+    std::vector<std::string>& all = network_.providers;
+    const auto found = std::find(all.begin(), all.end(), name);
+    if (found != all.end()) return static_cast<int>(found - all.begin());
+    if (all.size() == kMostProviders)
+      return node.Refuse(fmt::format("expected at most {} providers", kMostProviders - 1));
+    all.push_back(std::move(name));
+    return static_cast<int>(all.size()) - 1;
   }
 
   // One value for the whole day, or one for each hour of UTC.

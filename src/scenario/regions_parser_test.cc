@@ -103,6 +103,21 @@ TEST(Regions, RefuseWhatIsWrongWithItsPlace) {
               HasSubstr("late_percent"));
 }
 
+TEST(Regions, ProvidersAreCountedAsTheyCome) {
+  std::string text = With("{zone: au,", "{zone: au, provider: second,");
+  text.replace(text.find("{zone: eu,"), 10, "{zone: eu, provider: first,");
+  text.insert(text.find("  egress_per_gb:"), "  limits: {provider_percent: 60}\n");
+  const Scenario scenario = ParseScenario(text, "two.yaml").value();
+  const RegionNetwork& network = *scenario.regions->network;
+  EXPECT_EQ(network.providers, (std::vector<std::string>{"", "first", "second"}));
+  EXPECT_EQ(network.regions[1].provider, 2);
+  EXPECT_EQ(network.limits.provider_percent, 60);
+  const Scenario again = ParseScenario(ToYaml(scenario), "again.yaml").value();
+  EXPECT_EQ(*again.regions->network, network);
+  const std::vector<std::string> names = {"sydney"};
+  EXPECT_EQ(WithRegions(scenario.regions, names).value()->network->regions[0].provider, 2);
+}
+
 TEST(Regions, CarbonIsReadFromATable) {
   testing::TestFolder folder;
   const std::string text = With("carbon: 552, ", "");

@@ -69,14 +69,19 @@ void WriteObjective(const RegionNetwork& network, YamlWriter* out) {
     kept.emplace_back("carbon_kg_per_hour", limits.carbon_kg_per_h);
   if (limits.dollars_per_h < RoutingLimits::kNone)
     kept.emplace_back("dollars_per_hour", limits.dollars_per_h);
+  if (limits.provider_percent < RoutingLimits::kNone)
+    kept.emplace_back("provider_percent", limits.provider_percent);
   if (!kept.empty()) out->FlowMap("limits", kept);
 }
 
 enum class CarbonIs { kHere, kInFile };
 
-void WritePlace(const Region& region, CarbonIs carbon, YamlWriter* out) {
+void WritePlace(const RegionNetwork& network, int position, CarbonIs carbon, YamlWriter* out) {
+  const Region& region = network.regions[position];
   out->BeginMap(region.name);
   out->Field("zone", region.zone);
+  if (region.provider > 0)
+    out->Field("provider", network.providers[static_cast<size_t>(region.provider)]);
   out->Field("latitude", region.latitude);
   out->Field("longitude", region.longitude);
   out->Field("utc_offset", region.utc_offset_h);
@@ -137,7 +142,7 @@ void WriteRegions(const RegionWorld& world, YamlWriter* out) {
   for (int r = 0; r < world.network->size(); ++r) {
     const auto& missing = world.without_carbon;
     const bool is_in_file = std::find(missing.begin(), missing.end(), r) != missing.end();
-    WritePlace(world.network->regions[r], is_in_file ? CarbonIs::kInFile : CarbonIs::kHere, out);
+    WritePlace(*world.network, r, is_in_file ? CarbonIs::kInFile : CarbonIs::kHere, out);
   }
   out->End();
   WriteTrips(world, out);

@@ -271,6 +271,7 @@ void RegionSimulator::ServePair(int service, int from, int to, const QueueInterv
   figures_.egress += requests * egress / unit_;
   figures_.dollars += requests * egress;
   if (from != to) figures_.foreign += requests;
+  figures_.of_provider[static_cast<size_t>(network.regions[to].provider)] += requests;
   if (tally_ != nullptr) Tally(law, requests, trip_s, cold, queue);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -36,12 +37,17 @@ struct RoutingFigures {
   struct OfService {
     double requests = 0, late_requests = 0;
   };
-  std::array<OfService, kMostServices> services{};  // Those there are; the only one has the first.
+  std::array<OfService, kMostServices> services{};   // Those there are; the only one has the first.
+  std::array<double, kMostProviders> of_provider{};  // Requests.
 
   double objective() const {
     return requests > 0 ? (nodes + egress + carbon + late + wait + change) / requests : 0;
   }
   double PerRequest(double sum) const { return requests > 0 ? sum / requests : 0; }
+  // Of the provider that serves most.
+  double provider_share() const {
+    return PerRequest(*std::max_element(of_provider.begin(), of_provider.end()));
+  }
   double late_share() const { return PerRequest(late_requests); }
   double carbon_kg_per_h() const { return hours > 0 ? carbon_kg / hours : 0; }
   double dollars_per_h() const { return hours > 0 ? dollars / hours : 0; }

@@ -365,6 +365,23 @@ TEST(RegionSimulator, SeveralServicesAllocateNothing) {
   EXPECT_EQ(allocation_count - before, 0);
 }
 
+TEST(RegionSimulator, TheProviderThatServesMostIsSeen) {
+  auto world = std::make_shared<RegionWorld>(*ShippedRegions());
+  RegionNetwork network = *world->network;
+  network.providers = {"", "one"};
+  double one = 0, all = 0;
+  for (int r = 0; r < network.size(); ++r) {
+    network.regions[r].provider = r % 4 == 0 ? 1 : 0;
+    (r % 4 == 0 ? one : all) += network.regions[r].peak_per_s;
+  }
+  all += one;
+  world->network = std::make_shared<const RegionNetwork>(network);
+  RegionSimulator simulator(world, LawsOf(*world));
+  const RoutingFigures figures = RunRouting(*Rule("static"), {world->variants[0], 1}, &simulator);
+  EXPECT_NEAR(figures.of_provider[0] + figures.of_provider[1], figures.requests, 1e-6 * all);
+  EXPECT_NEAR(figures.provider_share(), std::max(one, all - one) / all, 0.1);
+}
+
 TEST(RoutingEvaluation, WhatKnowsTheDemandToComeIsABoundAndNoRival) {
   const auto world = ShippedRegions();
   const auto flash = std::find_if(world->variants.begin(), world->variants.end(),

@@ -28,6 +28,7 @@ void RoutingMeans::Add(const RoutingFigures& figures, double weight) {
   late_share += weight * figures.late_share();
   carbon_kg_per_h += weight * figures.carbon_kg_per_h();
   dollars_per_h += weight * figures.dollars_per_h();
+  provider_share += weight * figures.provider_share();
 }
 
 double BeyondLimits(const RoutingLimits& limits, const RoutingMeans& means) {
@@ -37,7 +38,8 @@ double BeyondLimits(const RoutingLimits& limits, const RoutingMeans& means) {
   };
   return beyond(100 * means.late_share, limits.late_percent) +
          beyond(means.carbon_kg_per_h, limits.carbon_kg_per_h) +
-         beyond(means.dollars_per_h, limits.dollars_per_h);
+         beyond(means.dollars_per_h, limits.dollars_per_h) +
+         beyond(100 * means.provider_share, limits.provider_percent);
 }
 
 RegionEpisode JudgedEpisode(const RegionVariant& variant, uint64_t seed, int episode) {

@@ -47,6 +47,7 @@ RoutingFigures RunRouting(const RoutingPolicy& policy, const RegionEpisode& epis
 // Over episodes.
 struct RoutingMeans {
   double objective = 0, late_share = 0, carbon_kg_per_h = 0, dollars_per_h = 0;
+  double provider_share = 0;  // Of the provider that serves most.
 
   void Add(const RoutingFigures& figures, double weight);
   bool operator==(const RoutingMeans&) const = default;
