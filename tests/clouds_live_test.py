@@ -56,6 +56,9 @@ class CloudsTest(unittest.TestCase):
                                    stderr=options.pop("stderr", subprocess.DEVNULL), **options)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
+        if "--" in command:  # In a node; what was started there outlives who has started it.
+            words = " ".join(command[command.index("--") + 1:])
+            self.addCleanup(subprocess.run, ["pkill", "-KILL", "-f", "^" + re.escape(words)], check=False)
         return process
 
     def ask(self, *words, expect=0):

@@ -40,6 +40,9 @@ backend local
   server-template pod 1-16 127.0.0.1:8080 check inter 1s maxconn 1 disabled
 CONFIG
 rm -f "/tmp/gateway-$name.sock"
-"$top/testbed/testbed" exec --name "$name" door-1 -- haproxy -D -f "$config"
+# One that runs from before would get a part of the requests.
+before=$("$top/testbed/testbed" exec --name "$name" door-1 -- busybox pidof haproxy || true)
+# shellcheck disable=SC2086
+"$top/testbed/testbed" exec --name "$name" door-1 -- haproxy -D -f "$config" ${before:+-st $before}
 # In the background, until the socket is gone.
 "$top/examples/clouds/follow.py" "$name" </dev/null >"/tmp/gateway-$name.log" 2>&1 &
