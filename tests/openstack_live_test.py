@@ -443,7 +443,7 @@ class OpenStackTest(unittest.TestCase):
         self.until("as many as allowed", lambda: self.ready("eu") == 8 and self.ready("us") >= 2)
         slots = self.slots("shop-eu")[0]
         self.assertEqual(slots, {slot: 1 for slot in range(1, 9)})
-        self.until("status shows them", lambda: re.search(r"eu +shop-eu +8 +0 +8", subprocess.run(
+        self.until("status shows them", lambda: re.search(r"eu +fleet shop-eu of cloud \S+ +8 +0 +8", subprocess.run(
             [str(PROGRAM), "status", "--config", str(config)], capture_output=True, text=True, check=True).stdout))
         self.until("it is done", lambda: "capacity/eu was set to 8 VMs" in subprocess.run(
             [str(PROGRAM), "explain", "capacity/eu", "--config", str(config)], capture_output=True, text=True, check=True).stdout)
