@@ -216,7 +216,9 @@ class CloudsTest(unittest.TestCase):
         process = start()
         self.wait_for(lambda: "HorizontalPodAutoscaler web decides" in self.ask("status"), "it is said", 60)
         US.kubectl("delete", "hpa", "-n", "shop", "web")
-        # What a person switched off stays off.
+        # What a person switched off stays off, though a number is aimed at.
+        self.wait_for(lambda: [one["aim"] for one in json.loads(self.ask("status", "-o", "json"))["decisions"]["routing"]["capacity"]
+                               if one["region"] == "us" and one["problem"] == "" and one["aim"]], "us has an aim", 60)
         US.kubectl("scale", "-n", "shop", "deployment/web", "--replicas=0")
         self.wait_for(lambda: self.split("eu")["us"] == 0, "nothing goes to us", 90)
         time.sleep(5)

@@ -19,7 +19,7 @@ std::string DeploymentTitle(const ObjectChoice& choice) {
   return fmt::format("deployment {}/{}", choice.name_space, choice.name);
 }
 
-// A number that is absent while it is 0.
+// A number, or what it is where the API leaves it out.
 Result<int64_t> NumberAt(const JsonReader& json, std::string_view key, int64_t absent) {
   TRY_ASSIGN(const auto found, json.Find(key));
   if (!found) return absent;

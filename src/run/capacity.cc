@@ -16,9 +16,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kBusyTurn(1000), kIdleTurn(5000);
 
+// No pod at all means that a person has switched it off; no VM at all means nothing.
 Result<void> ReadBounds(std::string_view unit, YamlMap* map, CapacityConfig* one) {
   const std::string of_least = fmt::format("{}_min", unit), of_most = fmt::format("{}_max", unit);
-  TRY_ASSIGN(const int64_t least, map->OptionalInt(of_least, 0, kMostCapacity, 1));
+  TRY_ASSIGN(const int64_t least,
+             map->OptionalInt(of_least, one->has_pods() ? 1 : 0, kMostCapacity, 1));
   TRY_ASSIGN(const int64_t most, map->RequiredInt(of_most, 1, kMostCapacity));
   TRY_ASSIGN(const int64_t step, map->OptionalInt("step", 1, kMostCapacity, 2));
   if (least > most)
@@ -55,7 +57,7 @@ Result<void> ReadPods(const YamlNode& node, const std::filesystem::path& folder,
     TRY_ASSIGN(std::string name, manager.AsString());
     one->deployment.may_change.push_back(std::move(name));
   }
-  one->cluster = OtherCluster{.is_own = false};
+  one->cluster = OtherCluster{.is_named = false};
   if (const auto cluster = map->Optional("cluster")) {
     TRY_ASSIGN(one->cluster, ReadOtherCluster(*cluster, folder));
   }
@@ -119,7 +121,7 @@ Result<OtherCluster> ReadOtherCluster(const YamlNode& node, const std::filesyste
 }
 
 Result<void> FindOtherCluster(const YamlNode& node, OtherCluster* cluster) {
-  if (!cluster->is_own) return {};
+  if (!cluster->is_named) return {};
   Result<kube::ClusterAccess> access =
       kube::FindCluster({.kubeconfig = cluster->kubeconfig.string(), .context = cluster->context},
                         kube::KubeEnvironment::OfProcess());

@@ -30,7 +30,7 @@ inline constexpr int kMostCapacity = 1000;
 struct OtherCluster {
   std::filesystem::path kubeconfig;           // Empty: as kubectl finds it.
   std::string context;                        // Empty: the current one.
-  bool is_own = true;                         // False: that of the whole configuration after all.
+  bool is_named = true;                       // False: that of the whole configuration after all.
   std::optional<kube::ClusterAccess> access;  // Once it was found.
 };
 Result<OtherCluster> ReadOtherCluster(const YamlNode& node, const std::filesystem::path& folder);

@@ -80,7 +80,8 @@ class DeploymentSource final : public CapacitySource {
   }
 
   Result<void> Carry(int aim) override {
-    if (seen_.pods == aim) return {};
+    // A person may have switched it off since the aim was set.
+    if (seen_.pods == aim || seen_.pods == 0) return {};
     return scale_->Set(aim);
   }
 

@@ -43,7 +43,7 @@ TEST(Capacity, OfPodsIsADeploymentOfItsCluster) {
   EXPECT_EQ(read[0].region, "eu");
   EXPECT_EQ(read[0].service, "web");
   EXPECT_EQ(read[0].Subject(), "capacity/eu/web");
-  EXPECT_FALSE(read[0].cluster->is_own);
+  EXPECT_FALSE(read[0].cluster->is_named);
   EXPECT_EQ(read[1].cluster->kubeconfig, "/etc/us.yaml");
   EXPECT_EQ(read[1].Target(), "deployment shop/web of us");
   EXPECT_EQ(read[1].Unit(1), "1 pod");
@@ -88,6 +88,7 @@ TEST(Capacity, RefusesWhatItCannotBe) {
   EXPECT_THAT(refusal("{eu: {cloud: a, fleet: s, flavor: s, image: i}}"), HasSubstr("vms_max"));
   EXPECT_THAT(refusal("{eu: {deployment: web, pods_max: 9}}"), HasSubstr("NAMESPACE/NAME"));
   EXPECT_THAT(refusal("{eu: {deployment: a/b, vms_max: 9}}"), HasSubstr("pods_max"));
+  EXPECT_THAT(refusal("{eu: {deployment: a/b, pods_min: 0, pods_max: 9}}"), HasSubstr("pods_min"));
   EXPECT_THAT(refusal("{eu: {deployment: a/b, pods_max: 9, cluster: {}}}"),
               HasSubstr("`kubeconfig` or `context`"));
 }

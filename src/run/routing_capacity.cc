@@ -11,8 +11,9 @@
 #include "run/host.h"
 #include "run/routing_loop.h"
 
-// What a RoutingLoop decides about the VMs of regions. What a policy wants of nodes is decided by
-// the routing that it goes with; here it is bounded, written to the journal, and aimed at.
+// What a RoutingLoop decides about the VMs or pods of regions. What a policy wants of nodes is
+// decided by the routing that it goes with; here it is bounded, written to the journal, and aimed
+// at.
 
 namespace rudderfish {
 

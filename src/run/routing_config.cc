@@ -243,7 +243,7 @@ bool RoutingConfig::NeedsCluster() const {
   return std::any_of(routes.begin(), routes.end(),
                      [](const RouteConfig& one) { return ObjectOf(one.path) && !one.cluster; }) ||
          std::any_of(capacity.begin(), capacity.end(), [](const CapacityConfig& one) {
-           return one.has_pods() && !one.cluster->is_own;
+           return one.has_pods() && !one.cluster->is_named;
          });
 }
 

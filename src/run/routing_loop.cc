@@ -71,7 +71,7 @@ Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& 
     TRY_ASSIGN(ready.xds, XdsServer::Open(ready.plan.config.XdsServices(), xds->kept));
   }
   for (CapacityConfig& one : ready.plan.config.capacity) {
-    if (one.has_pods() && !one.cluster->is_own) one.cluster->access = host->client()->access();
+    if (one.has_pods() && !one.cluster->is_named) one.cluster->access = host->client()->access();
   }
   for (const RouteConfig& route : ready.plan.config.routes) {
     RouteDriver::Route path;

@@ -158,7 +158,7 @@ std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
     add("patch", path->group, path->plural, *path->object, true, "no split is set without it");
   }
   for (const CapacityConfig& one : config.capacity) {
-    if (!one.has_pods() || one.cluster->is_own) continue;
+    if (!one.has_pods() || one.cluster->is_named) continue;
     add("get", "apps", "deployments", one.deployment, true, "without it nothing runs");
     add("list", "autoscaling", "horizontalpodautoscalers", one.deployment, false,
         "without it nothing runs");
