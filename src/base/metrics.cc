@@ -46,13 +46,15 @@ std::string Number(double value) {
   return fmt::format("{}", value);
 }
 
-// {a="b",le="0.1"}, or nothing.
+// {a="b",le="0.1"}, or nothing. An empty label is as none to Prometheus.
 std::string LabelText(const MetricLabels& labels, std::string_view bound = {}) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) {
     text += fmt::format("{}{}=\"{}\"", text.empty() ? "{" : ",", name, Escaped(value));
   };
-  for (const auto& [name, value] : labels) add(name, value);
+  for (const auto& [name, value] : labels) {
+    if (!value.empty()) add(name, value);
+  }
   if (!bound.empty()) add("le", bound);
   return text.empty() ? text : text + "}";
 }

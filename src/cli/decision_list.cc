@@ -26,6 +26,7 @@ struct Head {
   std::string kind, mode;
   std::string subject;  // Whom it is about: "pod/NAME".
   std::string of;       // Of which namespace or application.
+  std::string cluster;  // Of a pod that was placed; empty: the configuration's own.
   std::string policy;
   std::string from, chosen, baseline;         // Nodes; empty: none.
   std::optional<double> predicted, measured;  // Gain, in `unit`.
@@ -79,6 +80,7 @@ Head HeadOf(const StoredComparison& stored) {
             .mode = std::string(NameOf(row.group)),
             .subject = "pod/" + row.pod.name,
             .of = row.pod.object_namespace,
+            .cluster = row.cluster,
             .policy = row.policy,
             .chosen = row.policy_node,
             .baseline = row.baseline_node,
@@ -102,6 +104,7 @@ Head HeadOf(const StoredPlacement& stored) {
           .mode = "",
           .subject = "pod/" + row.pod.name,
           .of = row.pod.object_namespace,
+          .cluster = row.cluster,
           .policy = row.policy,
           .chosen = row.node,
           .unit = "ppm",
@@ -181,7 +184,8 @@ std::string GainText(const std::optional<double>& gain, const std::string& unit)
 // Pods of a namespace as kubectl would tell them apart.
 std::string SubjectText(const Head& head) {
   if (head.kind != "placement") return OrDash(head.subject);
-  return fmt::format("{} -n {}", head.subject, head.of);
+  return fmt::format("{} -n {}{}", head.subject, head.of,
+                     head.cluster.empty() ? "" : " --cluster " + head.cluster);
 }
 
 std::string DumpJson(const OrderedJson& json) {

@@ -33,6 +33,9 @@ Result<JournalReader> JournalOf(const Arguments& arguments) {
 
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
 
+constexpr OptionSpec kClusterOption{"--cluster", "NAME",
+                                    "only pods of this one of decisions.placement.clusters"};
+
 // A move has no namespace in the journal: -n is of placements.
 Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
   RowFilter filter;
@@ -53,6 +56,10 @@ Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
       return Invalid("--namespace: `{}` is no name of a namespace", *name_space);
     filter.kind = "placement";
     filter.pod = *name_space + "/*";
+  }
+  if (const auto cluster = arguments.Text("cluster")) {
+    filter.kind = "placement";
+    filter.cluster = *cluster;
   }
   if (arguments.Has("since")) {
     TRY_ASSIGN(const double seconds, arguments.Seconds("since", 0));
@@ -191,12 +198,14 @@ Result<std::optional<StoredRow>> MoveOfWorkload(const JournalReader& journal, Ro
 
 // The newest placement of the pod, or of one of the workload's pods; a comparison has its detail.
 Result<std::optional<StoredDecision>> PlacementOf(const JournalReader& journal,
+                                                  const std::optional<std::string>& cluster,
                                                   const std::string& name_space,
                                                   const Subject& subject) {
   RowFilter filter{
       .limit = subject.is_workload ? kSearched : 1,
       .kind = "placement",
-      .pod = fmt::format("{}/{}{}", name_space, subject.name, subject.is_workload ? "-*" : "")};
+      .pod = fmt::format("{}/{}{}", name_space, subject.name, subject.is_workload ? "-*" : ""),
+      .cluster = cluster};
   TRY_ASSIGN(std::vector<StoredDecision> found, journal.Decisions(filter));
   if (!subject.is_workload) {
     return found.empty() ? std::nullopt : std::optional(std::move(found.back()));
@@ -210,7 +219,7 @@ Result<std::optional<StoredDecision>> PlacementOf(const JournalReader& journal,
     return subject.MayOwn(name_of(decision));
   });
   if (newest == found.rend()) return std::optional<StoredDecision>();
-  return PlacementOf(journal, name_space, {.name = name_of(*newest)});
+  return PlacementOf(journal, cluster, name_space, {.name = name_of(*newest)});
 }
 
 // The newest decision of any kind that speaks of the subject.
@@ -224,7 +233,7 @@ Result<StoredDecision> DecisionAbout(const JournalReader& journal, const Argumen
   }
   std::optional<StoredDecision> placed;
   if (filter.application.empty()) {
-    TRY_ASSIGN(placed, PlacementOf(journal, name_space, subject));
+    TRY_ASSIGN(placed, PlacementOf(journal, arguments.Text("cluster"), name_space, subject));
   }
   // That its workload was considered says less than what was done with the pod itself.
   if (subject.is_workload || (!move && !placed)) {
@@ -242,7 +251,8 @@ Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const s
   if (arguments.Has("journal")) return std::optional<OrderedJson>();
   TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
   if (!config.places()) return std::optional<OrderedJson>();
-  Result<OrderedJson> answer = AskRunning(config.server.socket, "explain " + key);
+  const std::string cluster = arguments.Has("cluster") ? *arguments.Text("cluster") + ":" : "";
+  Result<OrderedJson> answer = AskRunning(config.server.socket, "explain " + cluster + key);
   if (!answer && answer.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
   if (!answer) return tl::unexpected(std::move(answer).error());
   if (!answer->contains("pending") || (*answer)["pending"].is_null())
@@ -369,6 +379,7 @@ CommandSpec DecisionsCommand() {
                   kApplicationOption,
                   {"-n,--namespace", "NS", "show only placements of pods of this namespace"},
                   kAllNamespacesOption,
+                  kClusterOption,
                   {"-w,--watch", "", "show new decisions as they are recorded"},
                   {"-o,--output", "table|wide|json|yaml|name", "output format (default: table)"}},
       .examples = {"decisions --since 1h", "decisions -n shop -w",
@@ -388,6 +399,7 @@ CommandSpec ExplainCommand() {
                   kApplicationOption,
                   {"-n,--namespace", "NS",
                    "namespace of the pod or workload, for placement (default `default`)"},
+                  kClusterOption,
                   {"-o,--output", "table|json|yaml", "output format (default: text)"}},
       .details =
           "KIND is pod, move, route, deployment, statefulset, daemonset, replicaset or job. For a "

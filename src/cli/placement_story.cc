@@ -22,6 +22,11 @@ OrderedJson OrNull(const std::optional<double>& value) {
   return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
+// As people call a pod: those of other clusters with their cluster.
+std::string PodText(const std::string& key, const std::string& cluster) {
+  return cluster.empty() ? key : fmt::format("{} of cluster {}", key, cluster);
+}
+
 // Whose choice it was.
 std::string ChooserOf(const PlacementComparison& row) {
   switch (row.group) {
@@ -39,7 +44,7 @@ std::string ChooserOf(const PlacementComparison& row) {
 }
 
 std::string HeadlineOf(const PlacementComparison& row) {
-  const std::string pod = row.pod.Key();
+  const std::string pod = PodText(row.pod.Key(), row.cluster);
   if (row.group == ComparisonGroup::kAdvice) {
     return fmt::format("{} waits for {}; {} would put it on {}", pod, row.scheduler, row.policy,
                        row.policy_node);
@@ -147,7 +152,8 @@ Result<std::string> ComparisonStory(const StoredComparison& stored, UnixMillis n
 
 OrderedJson ComparisonDetails(const StoredComparison& stored) {
   const PlacementComparison& row = stored.row;
-  return {{"namespace", row.pod.object_namespace},
+  return {{"cluster", row.cluster},
+          {"namespace", row.pod.object_namespace},
           {"pod", row.pod.name},
           {"uid", row.pod.uid},
           {"scheduler", row.scheduler},
@@ -169,12 +175,12 @@ OrderedJson ComparisonDetails(const StoredComparison& stored) {
 
 std::string PlacementStory(const StoredPlacement& stored, UnixMillis now) {
   const PlacementRow& row = stored.row;
+  const std::string pod = PodText(row.pod.Key(), row.cluster);
   const std::string headline =
-      row.node.empty() ? fmt::format("{} waits: {}", row.pod.Key(), row.reason)
+      row.node.empty() ? fmt::format("{} waits: {}", pod, row.reason)
       : row.reason.empty()
-          ? fmt::format("{} was put on {} by {}", row.pod.Key(), row.node, row.policy)
-          : fmt::format("{} was put on {} by {}, as {}", row.pod.Key(), row.node, row.policy,
-                        row.reason);
+          ? fmt::format("{} was put on {} by {}", pod, row.node, row.policy)
+          : fmt::format("{} was put on {} by {}, as {}", pod, row.node, row.policy, row.reason);
   return fmt::format(
       "{}\ndecision {} of the scheduler {}, {} ago ({} UTC), attempt {}; {} of {} nodes could take "
       "it; it waited {:.0f} ms\nOutcome: {}{}\n",
@@ -185,23 +191,20 @@ std::string PlacementStory(const StoredPlacement& stored, UnixMillis now) {
 
 OrderedJson PlacementDetails(const StoredPlacement& stored) {
   const PlacementRow& row = stored.row;
-  return {{"namespace", row.pod.object_namespace},
-          {"pod", row.pod.name},
-          {"uid", row.pod.uid},
-          {"scheduler", row.scheduler},
-          {"node", row.node},
-          {"attempt", row.attempt},
-          {"waited_ms", row.waited_ms},
-          {"nodes", row.nodes},
-          {"feasible", row.feasible},
+  return {{"cluster", row.cluster},     {"namespace", row.pod.object_namespace},
+          {"pod", row.pod.name},        {"uid", row.pod.uid},
+          {"scheduler", row.scheduler}, {"node", row.node},
+          {"attempt", row.attempt},     {"waited_ms", row.waited_ms},
+          {"nodes", row.nodes},         {"feasible", row.feasible},
           {"reason", row.reason}};
 }
 
 std::string PendingStoryText(const OrderedJson& pending) {
   const auto text_of = [&](const char* key) { return pending[key].get<std::string>(); };
-  std::string text = Bold(fmt::format("{} waits for {}, for {:.0f} s", text_of("pod"),
-                                      text_of("scheduler"), pending["waited_s"].get<double>())) +
-                     "\n";
+  std::string text =
+      Bold(fmt::format("{} waits for {}, for {:.0f} s", PodText(text_of("pod"), text_of("cluster")),
+                       text_of("scheduler"), pending["waited_s"].get<double>())) +
+      "\n";
   if (const std::string held = text_of("held"); !held.empty())
     text += fmt::format("No scheduler places it now: {}.\n", held);
   if (pending["opted_out"].get<bool>())

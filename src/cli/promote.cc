@@ -14,8 +14,12 @@ namespace {
 
 Result<std::string> LadderRequest(const Arguments& arguments, std::string_view verb) {
   const std::string& kind = arguments.operands()[0];
-  if (kind != "placement" && kind != "migration" && kind != "routing") {
-    return Invalid("unknown kind of decision `{}`; there are placement, migration, routing", kind);
+  if (kind != "placement" && kind != "migration" && kind != "routing" &&
+      !kind.starts_with("placement/")) {
+    return Invalid(
+        "unknown kind of decision `{}`; there are placement, placement/CLUSTER, "
+        "migration, routing",
+        kind);
   }
   std::string request = fmt::format("{} {}", verb, kind);
   if (const auto to = arguments.Text("to")) {
@@ -61,7 +65,7 @@ constexpr std::string_view kModeNames = "off|shadow|advise|canary|enforce";
 CommandSpec PromoteCommand() {
   return {.name = "promote",
           .summary = "Advance the running controller to the next mode if the evidence supports it",
-          .operands = {{.name = "placement|migration"}},
+          .operands = {{.name = "KIND"}},
           .options = {{"--to", kModeNames, "mode to advance to (default: the next mode)"},
                       {"--from", "NUMBER",
                        "ignore comparisons (placement) or decisions (migration) before NUMBER, for "
@@ -70,7 +74,9 @@ CommandSpec PromoteCommand() {
                       kRunningConfigOption,
                       kSocketOption},
           .details =
-              "The modes are shadow, advise, canary and enforce. Leaving shadow requires a "
+              "KIND is placement, migration or routing, or placement/NAME for one of "
+              "decisions.placement.clusters. The modes are shadow, advise, canary and enforce. "
+              "Leaving shadow requires a "
               "predicted gain larger than the measured error of the model. Placement also requires "
               "500 shadowed decisions, 30 of them measured, with equal scheduling rules in all of "
               "them; for enforce, the canary must do no worse than its control group "
@@ -78,14 +84,15 @@ CommandSpec PromoteCommand() {
               "plans, 30 measured changes, and plans that gain no less than the baseline "
               "(docs/shadow.md); it goes up to advise. `status` shows what is missing.",
           .examples = {"promote placement", "promote placement --from 812",
-                       "promote placement --to canary --force", "promote migration"},
+                       "promote placement --to canary --force", "promote placement/us",
+                       "promote migration"},
           .run = RunPromote};
 }
 
 CommandSpec DemoteCommand() {
   return {.name = "demote",
           .summary = "Move the running controller back to a safer mode",
-          .operands = {{.name = "placement|migration"}},
+          .operands = {{.name = "KIND"}},
           .options = {{"--to", kModeNames, "mode to go back to (default: the previous mode)"},
                       kRunningConfigOption,
                       kSocketOption},

@@ -152,21 +152,25 @@ std::string ExtenderText(const OrderedJson& extender) {
                             count("refused"), extender["newest_refused"].get<std::string>());
 }
 
-std::string PlacementText(const OrderedJson& status, const OrderedJson& placement) {
+// In one cluster: placement, placement/us
+std::string PlacementText(const OrderedJson& status, const std::string& kind,
+                          const OrderedJson& placement) {
+  const bool is_own = placement["cluster"].get<std::string>().empty();
   const auto count = [&](const char* what) { return placement[what].get<int64_t>(); };
   std::string text =
       fmt::format("sees       {} nodes, {} pods that have one\n", count("nodes"), count("pods"));
   if (placement.contains("standing")) {
     text = fmt::format(
-        "placement  {}; {}\n{}"
+        "{:<10} {}; {}\n{}{}"
         "waiting    {} active, {} backing off, {} unschedulable, {} being bound\n"
         "bound      {} since it started; {} conflicts, {} lost races\n",
-        ModeText(placement), DeciderText(placement), text, count("active"), count("backing_off"),
-        count("unschedulable"), count("binding"), count("bound"), count("conflicts"),
-        count("lost_races"));
+        kind, ModeText(placement), DeciderText(placement),
+        is_own ? "" : fmt::format("cluster    {}\n", placement["server"].get<std::string>()), text,
+        count("active"), count("backing_off"), count("unschedulable"), count("binding"),
+        count("bound"), count("conflicts"), count("lost_races"));
   }
   text += PolicyText(placement);
-  if (status.contains("extender")) text += ExtenderText(status["extender"]);
+  if (is_own && status.contains("extender")) text += ExtenderText(status["extender"]);
   if (placement.contains("standing")) {
     const OrderedJson& standing = placement["standing"];
     text += StandingText(standing, [&](const OrderedJson& evidence) {
@@ -279,7 +283,9 @@ std::string StatusText(const OrderedJson& status) {
   }
   text += PausedText(status) + ControlText(status) + JournalText(status);
   const OrderedJson& kinds = status["decisions"];
-  if (kinds.contains("placement")) text += PlacementText(status, kinds["placement"]);
+  for (const auto& [kind, one] : kinds.items()) {
+    if (kind.starts_with("placement")) text += PlacementText(status, kind, one);
+  }
   if (kinds.contains("migration")) text += MigrationText(kinds["migration"]);
   if (kinds.contains("routing")) text += RoutingText(kinds["routing"]);
   return text;
@@ -309,16 +315,15 @@ std::string CountsText(const Kept& kept) {
   return fmt::format("decisions  in the last 24 h: {}\n", text.empty() ? "none" : text);
 }
 
-// What was seen of placing, while nothing runs.
-Result<std::string> ComparedText(const Config& config) {
-  if (!config.placement) return std::string("extender   requests are not recorded\n");
-  TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
+// What was seen of placing in one cluster, while nothing runs.
+std::string ComparedIn(const std::string& cluster, const Config& config, const LivePolicy& policy,
+                       const EvidenceTable& table) {
   const std::string objective = ObjectiveText(policy.objective());
-  TRY_ASSIGN(const JournalReader journal, JournalReader::Open(config.journal.path));
-  TRY_ASSIGN(const EvidenceTable table, journal.LoadEvidence());
   const std::vector<std::string>& compared = config.placement->compare;
-  EvidenceQuestion question{
-      .policy = std::string(policy.name()), .objective = objective, .schedulers = compared};
+  EvidenceQuestion question{.policy = std::string(policy.name()),
+                            .objective = objective,
+                            .cluster = cluster,
+                            .schedulers = compared};
   const ShadowEvidence shadow = table.Shadowed(question);
   std::string beside;
   question.schedulers.clear();
@@ -327,10 +332,23 @@ Result<std::string> ComparedText(const Config& config) {
       beside += BesideText(one.scheduler, one.decisions(), one.different);
   }
   return fmt::format(
-      "shadowed   {} decisions of other schedulers, compared with {}: rules equal in {}, different "
-      "in {}\ngain       {} of {} per pod, predicted; the model's measured error {}\n{}",
-      shadow.decisions(), policy.name(), shadow.equal, shadow.different, InMillionths(shadow.gain),
-      objective, InMillionths(shadow.error), beside);
+      "{}shadowed   {} decisions of other schedulers, compared with {}: rules equal in {}, "
+      "different in {}\ngain       {} of {} per pod, predicted; the model's measured error {}\n{}",
+      cluster.empty() ? "" : fmt::format("cluster    {}\n", cluster), shadow.decisions(),
+      policy.name(), shadow.equal, shadow.different, InMillionths(shadow.gain), objective,
+      InMillionths(shadow.error), beside);
+}
+
+// The same in all clusters.
+Result<std::string> ComparedText(const Config& config) {
+  if (!config.placement) return std::string("extender   requests are not recorded\n");
+  TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
+  TRY_ASSIGN(const JournalReader journal, JournalReader::Open(config.journal.path));
+  TRY_ASSIGN(const EvidenceTable table, journal.LoadEvidence());
+  std::string text = ComparedIn("", config, policy, table);
+  for (const NamedCluster& one : config.placement->clusters)
+    text += ComparedIn(one.name, config, policy, table);
+  return text;
 }
 
 Result<void> ShowStatus(const Arguments& arguments, OutputFormat output) {

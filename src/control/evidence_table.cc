@@ -29,6 +29,7 @@ void EvidenceTable::Add(const Row& row) {
                       .policy = shared(row.policy),
                       .objective = shared(row.objective),
                       .scheduler = shared(row.scheduler),
+                      .cluster = shared(row.cluster),
                       .group = row.group,
                       .rules = row.rules,
                       .fate = FateOf(row.fate),
@@ -63,7 +64,8 @@ void EvidenceTable::Remove(const Goes& goes) {
   for (auto& [uid, place] : by_uid_) place = places[place];
   std::erase_if(entries_, [](const Entry& entry) { return entry.is_gone; });
   std::unordered_set<const std::string*> used;
-  for (const Entry& entry : entries_) used.insert({entry.policy, entry.objective, entry.scheduler});
+  for (const Entry& entry : entries_)
+    used.insert({entry.policy, entry.objective, entry.scheduler, entry.cluster});
   std::erase_if(names_, [&](const std::string& name) { return !used.contains(&name); });
 }
 
@@ -83,6 +85,7 @@ const std::string* EvidenceTable::Shared(std::string_view name) const {
 EvidenceTable::Asked EvidenceTable::Understand(const EvidenceQuestion& question) const {
   Asked asked{.policy = Shared(question.policy),
               .objective = Shared(question.objective),
+              .cluster = Shared(question.cluster),
               .is_any_scheduler = question.schedulers.empty(),
               .from = question.from};
   for (const std::string& name : question.schedulers) asked.schedulers.push_back(Shared(name));
@@ -91,7 +94,7 @@ EvidenceTable::Asked EvidenceTable::Understand(const EvidenceQuestion& question)
 
 bool EvidenceTable::Asked::IsAbout(const Entry& entry) const {
   return !entry.is_gone && entry.group == ComparisonGroup::kShadow && entry.number >= from &&
-         entry.policy == policy && entry.objective == objective &&
+         entry.policy == policy && entry.objective == objective && entry.cluster == cluster &&
          (is_any_scheduler ||
           std::find(schedulers.begin(), schedulers.end(), entry.scheduler) != schedulers.end());
 }
@@ -149,11 +152,12 @@ ShadowEvidence EvidenceTable::Shadowed(const EvidenceQuestion& question) const {
   return evidence;
 }
 
-TrialEvidence EvidenceTable::Trial(UnixMillis since) const {
+TrialEvidence EvidenceTable::Trial(UnixMillis since, std::string_view cluster) const {
   TrialEvidence trial;
+  const std::string* const asked = Shared(cluster);
   for (const Entry& entry : entries_) {
     const bool is_canary = entry.group == ComparisonGroup::kCanary;
-    const bool counts = !entry.is_gone && entry.written_at >= since &&
+    const bool counts = !entry.is_gone && entry.written_at >= since && entry.cluster == asked &&
                         (is_canary || entry.group == ComparisonGroup::kControl) &&
                         entry.fate != Fate::kElsewhere;
     if (!counts) continue;

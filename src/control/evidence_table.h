@@ -32,7 +32,7 @@ class EvidenceTable {
     UnixMillis written_at = 0;
     ComparisonGroup group = ComparisonGroup::kShadow;
     RulesVerdict rules = RulesVerdict::kEqual;
-    std::string_view uid, scheduler, policy, objective, fate;
+    std::string_view uid, cluster, scheduler, policy, objective, fate;
     bool is_asked = false;        // What the policy would choose.
     bool is_same_choice = false;  // As was done.
     double policy_change = 0, baseline_change = 0;
@@ -52,7 +52,7 @@ class EvidenceTable {
   ShadowEvidence Shadowed(const EvidenceQuestion& question) const;
   // Of all schedulers that have placed pods while that policy looked on, by name.
   std::vector<SchedulerEvidence> ByScheduler(const EvidenceQuestion& question) const;
-  TrialEvidence Trial(UnixMillis since) const;
+  TrialEvidence Trial(UnixMillis since, std::string_view cluster) const;
 
  private:
   enum class Fate : uint8_t { kOpen, kStarted, kEnded, kElsewhere, kFailed, kEvicted };
@@ -61,6 +61,7 @@ class EvidenceTable {
     UnixMillis written_at = 0;
     double policy_change = 0, baseline_change = 0, measured_gain = 0, measured_change = 0;
     const std::string *policy = nullptr, *objective = nullptr, *scheduler = nullptr;
+    const std::string* cluster = nullptr;
     ComparisonGroup group = ComparisonGroup::kShadow;
     RulesVerdict rules = RulesVerdict::kEqual;
     Fate fate = Fate::kOpen;
@@ -70,7 +71,7 @@ class EvidenceTable {
   static Fate FateOf(std::string_view name);
   // A question in shared names, for those are compared by their places; null: nobody's.
   struct Asked {
-    const std::string *policy = nullptr, *objective = nullptr;
+    const std::string *policy = nullptr, *objective = nullptr, *cluster = nullptr;
     std::vector<const std::string*> schedulers;
     bool is_any_scheduler = false;
     int64_t from = 0;
@@ -83,7 +84,7 @@ class EvidenceTable {
 
   std::vector<Entry> entries_;                      // By number.
   std::unordered_map<std::string, size_t> by_uid_;  // Places in entries_.
-  std::set<std::string, std::less<>> names_;        // Of policies, objectives and schedulers.
+  std::set<std::string, std::less<>> names_;  // Of policies, objectives, schedulers, clusters.
 };
 
 }  // namespace rudderfish

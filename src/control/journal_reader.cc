@@ -184,18 +184,21 @@ Result<std::vector<StoredDecision>> JournalReader::Decisions(const RowFilter& fi
 Result<std::vector<StoredPlacement>> JournalReader::Placements(const RowFilter& filter) const {
   Statement select(database_.get(),
                    "SELECT number, written_at, namespace, pod, uid, coalesce(node, ''), scheduler, "
-                   "policy, priority, attempt, waited_ms, nodes, feasible, reason, fate, failure "
-                   "FROM placements WHERE written_at >= ? AND "
-                   "(? = '' OR namespace || '/' || pod GLOB ?) AND (NOT ? OR NOT EXISTS "
+                   "policy, priority, attempt, waited_ms, nodes, feasible, reason, fate, failure, "
+                   "cluster FROM placements WHERE written_at >= ? AND "
+                   "(? = '' OR namespace || '/' || pod GLOB ?) AND (? IS NULL OR cluster = ?) AND "
+                   "(NOT ? OR NOT EXISTS "
                    "(SELECT 1 FROM comparisons WHERE comparisons.uid = placements.uid AND "
                    "kind <> 'advice')) ORDER BY number DESC LIMIT ?");
   select.Bind(filter.since.value_or(0)).Bind(filter.pod).Bind(filter.pod);
+  select.Bind(filter.cluster).Bind(filter.cluster);
   select.Bind(int64_t{filter.is_uncompared}).Bind(filter.limit);
   std::vector<StoredPlacement> rows;
   while (select.Step()) {
     StoredPlacement& stored = rows.emplace_back();
     stored.written_at = select.Integer(1);
     stored.row = {.pod = {select.Text(2), select.Text(3), select.Text(4)},
+                  .cluster = select.Text(16),
                   .node = select.Text(5),
                   .scheduler = select.Text(6),
                   .policy = select.Text(7),

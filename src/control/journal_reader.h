@@ -52,8 +52,9 @@ struct RowFilter {
   std::string application;  // Or route; placements have none. Empty: any.
   // Of which they speak; empty: any. Of placements "namespace/name", where * is any text.
   std::string pod;
-  std::string move = {};       // Id of a pod's move; empty: any.
-  bool is_uncompared = false;  // Placements without a comparison.
+  std::optional<std::string> cluster = {};  // Of placements; empty: the configuration's own.
+  std::string move = {};                    // Id of a pod's move; empty: any.
+  bool is_uncompared = false;               // Placements without a comparison.
 };
 
 class JournalReader {

@@ -144,6 +144,7 @@ void PlacementComparer::EndUnseen() {
 PlacementComparison PlacementComparer::NewRow(const PodIdentity& pod, const PodClass& shape,
                                               double waited_ms) const {
   return {.pod = pod,
+          .cluster = options_.cluster,
           .scheduler = shape.scheduler,
           .policy = std::string(policy_->name()),
           .objective = options_.objective_text,

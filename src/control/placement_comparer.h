@@ -58,6 +58,7 @@ class PlacementComparer final : public SchedulingObserver {
     std::string scheduler_name;  // Ours; pods of other names are others'.
     Objective objective;         // Of terms that are known live.
     std::string objective_text;
+    std::string cluster;                         // In rows of the journal.
     Duration settle = std::chrono::seconds(30);  // Until a choice is measured.
     Duration flush = std::chrono::milliseconds(500);
     size_t nodes_told = 3;  // Of each comparison, beside the two chosen.

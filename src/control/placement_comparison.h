@@ -42,6 +42,7 @@ std::string_view NameOf(RulesVerdict verdict);
 
 struct PlacementComparison {
   PodIdentity pod;
+  std::string cluster;  // By its name in the configuration; empty: the configuration's own.
   ComparisonGroup group = ComparisonGroup::kShadow;
   std::string scheduler;  // As the pod names it.
   std::string policy, objective;

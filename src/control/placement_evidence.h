@@ -38,6 +38,7 @@ struct MeanSum {
 // schedulers that are named, from a number on.
 struct EvidenceQuestion {
   std::string policy, objective;
+  std::string cluster;                  // By its name; empty: the configuration's own.
   std::vector<std::string> schedulers;  // Empty: any.
   int64_t from = 0;
 };

@@ -20,6 +20,7 @@ namespace rudderfish {
 
 struct PlacementRow {
   PodIdentity pod;
+  std::string cluster;    // By its name in the configuration; empty: the configuration's own.
   std::string node;       // Empty: it goes on waiting.
   std::string scheduler;  // As pods name it.
   std::string policy;

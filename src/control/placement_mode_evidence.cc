@@ -50,6 +50,7 @@ Result<std::unique_ptr<PlacementModeEvidence>> PlacementModeEvidence::Open(Optio
 EvidenceQuestion PlacementModeEvidence::QuestionFrom(const KeptMode& now, int64_t number) const {
   return {.policy = now.policy,
           .objective = now.objective,
+          .cluster = options_.cluster,
           .schedulers = options_.schedulers,
           .from = number};
 }
@@ -59,7 +60,7 @@ Result<PlacementModeEvidence::Evidence> PlacementModeEvidence::Read(const KeptMo
   Evidence evidence;
   TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
   evidence.shadow = table->Shadowed(QuestionFrom(now, from));
-  if (now.mode == Mode::kCanary) evidence.trial = table->Trial(now.since);
+  if (now.mode == Mode::kCanary) evidence.trial = table->Trial(now.since, options_.cluster);
   if (!evidence.shadow.differences.empty()) {
     TRY_ASSIGN(evidence.shadow.difference,
                journal_->DifferenceInWords(evidence.shadow.differences.front()));
@@ -75,7 +76,7 @@ Result<std::vector<std::string>> PlacementModeEvidence::Missing(const KeptMode& 
 
 Result<std::optional<std::string>> PlacementModeEvidence::WhyWorse(UnixMillis since) {
   TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
-  std::optional<std::string> worse = rudderfish::WhyWorse(table->Trial(since));
+  std::optional<std::string> worse = rudderfish::WhyWorse(table->Trial(since, options_.cluster));
   if (worse) *worse = "the canary did worse than its control group: " + *worse;
   return worse;
 }

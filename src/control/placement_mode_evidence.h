@@ -20,6 +20,7 @@ class PlacementModeEvidence final : public ModeEvidence {
   struct Options {
     std::vector<std::string> schedulers;  // Whose choices count, as pods name them.
     double canary = 0;                    // Its share of pods.
+    std::string cluster;                  // Of which evidence counts.
   };
 
   // Reads all of the journal's comparisons, which is better done before pods wait. The journal

@@ -30,10 +30,12 @@ class PlacementModeEvidenceTest : public ::testing::Test {
                   .value();
   }
   // So many pods of a kind, of which our policy would have done better by so much.
-  void Compare(ComparisonGroup group, int count, double change, double gain) {
+  void Compare(ComparisonGroup group, int count, double change, double gain,
+               const std::string& cluster = "") {
     for (int i = 0; i < count; ++i) {
-      const std::string uid = fmt::format("{}-{}", NameOf(group), i);
+      const std::string uid = fmt::format("{}{}-{}", cluster, NameOf(group), i);
       const PlacementComparison row{.pod = {"default", uid, uid},
+                                    .cluster = cluster,
                                     .group = group,
                                     .scheduler = "default-scheduler",
                                     .policy = "most-allocated",
@@ -80,6 +82,14 @@ TEST_F(PlacementModeEvidenceTest, WithEvidenceItIsOneStep) {
   EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"ok\":true"));
   EXPECT_EQ(ladder_->mode(), Mode::kAdvise);
   EXPECT_FALSE(ladder_->serves());
+}
+
+TEST_F(PlacementModeEvidenceTest, APromotionGoesByWhatWasSeenInItsOwnCluster) {
+  Compare(ComparisonGroup::kShadow, 500, 0, 1e-3, "us");
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("0 of the 500 shadowed decisions"));
+  options_.cluster = "us";
+  Start();
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("\"ok\":true"));
 }
 
 TEST_F(PlacementModeEvidenceTest, APromotionGoesByTheSchedulersThatAreCompared) {

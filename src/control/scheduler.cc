@@ -217,7 +217,7 @@ Result<bool> Scheduler::Turn() {
   for (int looks = 0; looks < kLooksMax && has_room(); ++looks) {
     std::optional<std::string> key = queue_.Pop();
     if (!key) break;
-    PlacementRow row;
+    PlacementRow row{.cluster = options_.cluster};
     if (!Decide(*key, &row)) continue;
     batch_.push_back(std::move(row));
     keys.push_back(*std::move(key));

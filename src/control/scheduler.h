@@ -40,6 +40,7 @@ namespace rudderfish {
 
 struct SchedulerOptions {
   std::string name = "rudderfish";  // As pods name it. Empty: it places nothing, and looks on.
+  std::string cluster;              // In rows of the journal.
   SchedulingQueueOptions queue;
   int bindings_max = 64;  // Under way at once.
   int batch_max = 32;     // Decided before any is sent.

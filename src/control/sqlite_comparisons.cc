@@ -39,18 +39,20 @@ RulesVerdict VerdictNamed(std::string_view name) {
 constexpr const char* kEvidenceRows =
     "SELECT number, written_at, kind, rules, uid, policy, objective, fate, scheduler, "
     "policy_node IS NOT NULL, node IS NOT NULL AND node IS policy_node, policy_change, "
-    "baseline_change, measured_gain, measured_change FROM comparisons WHERE kind <> 'advice' "
-    "ORDER BY number";
+    "baseline_change, measured_gain, measured_change, cluster FROM comparisons "
+    "WHERE kind <> 'advice' ORDER BY number";
 
 void ReadEvidence(Statement* select, EvidenceTable* table) {
   while (select->Step()) {
     const std::string uid = select->Text(4), policy = select->Text(5), objective = select->Text(6),
-                      fate = select->Text(7), scheduler = select->Text(8);
+                      fate = select->Text(7), scheduler = select->Text(8),
+                      cluster = select->Text(15);
     EvidenceTable::Row row{.number = select->Integer(0),
                            .written_at = select->Integer(1),
                            .group = GroupNamed(select->Text(2)),
                            .rules = VerdictNamed(select->Text(3)),
                            .uid = uid,
+                           .cluster = cluster,
                            .scheduler = scheduler,
                            .policy = policy,
                            .objective = objective,
@@ -95,7 +97,7 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
                    "INSERT INTO comparisons (written_at, namespace, pod, uid, kind, scheduler, "
                    "policy, objective, node, policy_node, baseline_node, policy_change, "
                    "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, "
-                   "detail) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?)");
+                   "detail, cluster) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?,?)");
   // A retry is no further evidence.
   Statement replace(database(), "DELETE FROM comparisons WHERE uid = ? AND kind <> 'advice'");
   const UnixMillis now = options_.now();
@@ -113,7 +115,7 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
     insert.Bind(NameOf(row.rules)).Bind(row.reason).Bind(int64_t{row.nodes});
     insert.Bind(int64_t{row.feasible}).Bind(row.waited_ms);
     const std::string_view fate = row.group == ComparisonGroup::kAdvice ? "advised" : "placed";
-    insert.Bind(fate).Bind(row.detail);
+    insert.Bind(fate).Bind(row.detail).Bind(row.cluster);
     if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
     last_number_ = std::max<int64_t>(last_number_, sqlite3_last_insert_rowid(database()));
     if (row.group == ComparisonGroup::kAdvice) continue;
@@ -122,6 +124,7 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
                         .group = row.group,
                         .rules = row.rules,
                         .uid = row.pod.uid,
+                        .cluster = row.cluster,
                         .scheduler = row.scheduler,
                         .policy = row.policy,
                         .objective = row.objective,
@@ -151,13 +154,15 @@ Result<void> SqliteJournal::InsertComparisons(std::span<const PlacementCompariso
   return {};
 }
 
-Result<std::vector<UnendedComparison>> SqliteJournal::UnendedComparisons() {
+Result<std::vector<UnendedComparison>> SqliteJournal::UnendedComparisons(std::string_view cluster) {
   if (!is_open()) return std::vector<UnendedComparison>();
   Statement select(database(),
                    "SELECT namespace, pod, uid, kind, coalesce(node, ''), "
                    "coalesce(policy_node, ''), coalesce(baseline_node, ''), written_at, "
                    "fate = 'started', measured_change IS NOT NULL FROM comparisons "
-                   "WHERE fate IN ('placed', 'started') AND kind <> 'advice' ORDER BY number");
+                   "WHERE fate IN ('placed', 'started') AND kind <> 'advice' AND cluster = ? "
+                   "ORDER BY number");
+  select.Bind(cluster);
   std::vector<UnendedComparison> rows;
   while (select.Step()) {
     rows.push_back({.pod = {select.Text(0), select.Text(1), select.Text(2)},
@@ -179,17 +184,19 @@ Result<std::vector<StoredComparison>> JournalReader::Comparisons(const RowFilter
       "SELECT number, written_at, namespace, pod, uid, kind, scheduler, policy, objective, "
       "coalesce(node, ''), coalesce(policy_node, ''), coalesce(baseline_node, ''), policy_change, "
       "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, measured_gain, "
-      "measured_change, CASE WHEN ? THEN detail ELSE '{}' END FROM comparisons "
+      "measured_change, CASE WHEN ? THEN detail ELSE '{}' END, cluster FROM comparisons "
       "WHERE written_at >= ? AND (? = '' OR namespace || '/' || pod GLOB ?) "
-      "ORDER BY number DESC LIMIT ?");
+      "AND (? IS NULL OR cluster = ?) ORDER BY number DESC LIMIT ?");
   select.Bind(int64_t{filter.limit == 1}).Bind(filter.since.value_or(0));
-  select.Bind(filter.pod).Bind(filter.pod).Bind(filter.limit);
+  select.Bind(filter.pod).Bind(filter.pod).Bind(filter.cluster).Bind(filter.cluster);
+  select.Bind(filter.limit);
   std::vector<StoredComparison> rows;
   while (select.Step()) {
     StoredComparison& stored = rows.emplace_back();
     stored.number = select.Integer(0);
     stored.written_at = select.Integer(1);
     stored.row = {.pod = {select.Text(2), select.Text(3), select.Text(4)},
+                  .cluster = select.Text(24),
                   .group = GroupNamed(select.Text(5)),
                   .scheduler = select.Text(6),
                   .policy = select.Text(7),

@@ -44,9 +44,9 @@ class SqliteComparisonsTest : public ::testing::Test {
   }
 
   // What is kept up to date in memory is what is read anew, to the digit.
-  TrialEvidence Trial(UnixMillis since) {
-    const TrialEvidence trial = journal_->Evidence().value()->Trial(since);
-    EXPECT_EQ(Reader().LoadEvidence()->Trial(since), trial);
+  TrialEvidence Trial(UnixMillis since, const std::string& cluster = "") {
+    const TrialEvidence trial = journal_->Evidence().value()->Trial(since, cluster);
+    EXPECT_EQ(Reader().LoadEvidence()->Trial(since, cluster), trial);
     return trial;
   }
   ShadowEvidence Shadowed(std::vector<std::string> schedulers = {}, int64_t from = 0) {
@@ -229,7 +229,7 @@ TEST_F(SqliteComparisonsTest, WhoStartsAnewFindsTheComparisonsWhosePodsHaveNotEn
   advice.group = ComparisonGroup::kAdvice;
   Add(advice);
   Open();
-  const std::vector<UnendedComparison> rows = journal_->UnendedComparisons().value();
+  const std::vector<UnendedComparison> rows = journal_->UnendedComparisons("").value();
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].pod, Row("placed").pod);
   EXPECT_EQ(rows[0].written_at, 1000);
@@ -237,6 +237,31 @@ TEST_F(SqliteComparisonsTest, WhoStartsAnewFindsTheComparisonsWhosePodsHaveNotEn
   EXPECT_FALSE(rows[0].is_started || rows[0].is_measured);
   EXPECT_TRUE(rows[1].is_started);
   EXPECT_TRUE(rows[2].is_measured);
+}
+
+// What a pod came to in one cluster says nothing of another.
+TEST_F(SqliteComparisonsTest, EachClusterHasItsOwnEvidence) {
+  ASSERT_TRUE(journal_->Evidence().has_value());
+  PlacementComparison there = Row("there");
+  there.cluster = "us";
+  Add(Row("here"));
+  Add(there);
+  there = Row("bold");
+  there.cluster = "us";
+  there.group = ComparisonGroup::kCanary;
+  Add(there);
+  EXPECT_EQ(Shadowed().equal, 1);
+  EXPECT_EQ(Trial(0).canary.pods, 0);
+  EXPECT_EQ(Trial(0, "us").canary.pods, 1);
+  EXPECT_EQ(Trial(0, "asia").canary.pods, 0);
+  EXPECT_EQ(journal_->UnendedComparisons("").value().size(), 1u);
+  ASSERT_EQ(journal_->UnendedComparisons("us").value().size(), 2u);
+  EXPECT_EQ(journal_->UnendedComparisons("us").value()[0].pod.name, "there");
+  EXPECT_EQ(Reader().Comparisons({})->size(), 3u);
+  const std::vector<StoredComparison> rows = Reader().Comparisons({.cluster = "us"}).value();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].row.cluster, "us");
+  EXPECT_EQ(Reader().Comparisons({.cluster = ""})->size(), 1u);
 }
 
 // In SQL, as whoever doubts them would ask.

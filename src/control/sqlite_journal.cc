@@ -150,7 +150,7 @@ Result<void> SqliteJournal::InsertPlacements(std::span<PlacementRow> rows,
   Statement insert(database(),
                    "INSERT INTO placements (written_at, namespace, pod, uid, node, scheduler, "
                    "policy, priority, attempt, waited_ms, nodes, feasible, best, reason, fate, "
-                   "failure) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+                   "failure, cluster) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   const UnixMillis now = options_.now();
   for (PlacementRow& row : rows) {
     insert.Reset();
@@ -160,6 +160,7 @@ Result<void> SqliteJournal::InsertPlacements(std::span<PlacementRow> rows,
     insert.Bind(row.scheduler).Bind(row.policy).Bind(row.priority).Bind(int64_t{row.attempt});
     insert.Bind(row.waited_ms).Bind(int64_t{row.nodes}).Bind(int64_t{row.feasible});
     insert.Bind(ToJson(row.best)).Bind(row.reason).Bind(FateName(row.fate)).Bind(row.failure);
+    insert.Bind(row.cluster);
     if (const int code = insert.Run(); code != SQLITE_OK) return Failed(code);
     row.number = sqlite3_last_insert_rowid(database());
     last_number_ = std::max(last_number_, row.number);

@@ -97,8 +97,8 @@ class SqliteJournal final : public Journal,
   Result<const EvidenceTable*> Evidence();
   Result<std::string> DifferenceInWords(int64_t number);  // Of a comparison whose rules differ.
 
-  // Those whose pods had not ended when they were last heard of, oldest first.
-  Result<std::vector<UnendedComparison>> UnendedComparisons();
+  // Those of a cluster whose pods had not ended when they were last heard of, oldest first.
+  Result<std::vector<UnendedComparison>> UnendedComparisons(std::string_view cluster);
 
   // The mode of a kind of decision, as it was kept last; nothing: never.
   Result<void> KeepMode(std::string_view kind, const KeptMode& mode);

@@ -69,7 +69,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Start(const fs::path& path
 // Damage is noticed now rather than by a kind of decision that could not begin then.
 Result<void> SqliteJournal::ReadWhatIsNeeded() {
   TRY(Evidence());
-  TRY(UnendedComparisons());
+  TRY(UnendedComparisons(""));
   TRY(ModeOf(""));
   TRY(PauseOf(""));
   return {};

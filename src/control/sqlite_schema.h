@@ -12,7 +12,7 @@ struct sqlite3;
 namespace rudderfish::internal {
 
 inline constexpr int kApplicationId = 0x52464a31;  // "RFJ1"
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 // The version of a journal, 0 of a file that holds nothing yet. A database of another program, and
 // a newer version than this program knows, are refused.
@@ -155,8 +155,14 @@ CREATE TABLE corrections (
 ) STRICT;
 )";
 
+// Empty: the configuration's own cluster, as of all rows of earlier versions.
+inline constexpr const char* kFourthVersion = R"(
+ALTER TABLE placements ADD COLUMN cluster TEXT NOT NULL DEFAULT '';
+ALTER TABLE comparisons ADD COLUMN cluster TEXT NOT NULL DEFAULT '';
+)";
+
 // [i] makes version i + 1 from version i.
 inline constexpr const char* kUpgrades[kSchemaVersion] = {kFirstVersion, kSecondVersion,
-                                                          kThirdVersion};
+                                                          kThirdVersion, kFourthVersion};
 
 }  // namespace rudderfish::internal

@@ -195,18 +195,20 @@ TEST_F(SqliteUpgradeTest, JournalOfPlacementsKeepsThemTheirEvidenceAndTheMode) {
       journal->Evidence().value()->Shadowed({.policy = "greedy", .objective = "balance"});
   EXPECT_EQ(evidence.equal, 1);
   EXPECT_NEAR(evidence.gain.mean(), 0.002, 1e-12);
+  const auto compared = JournalReader::Open(path_).value().Comparisons({.cluster = ""}).value();
+  ASSERT_EQ(compared.size(), 1u) << "all rows of earlier versions are of the own cluster";
   EXPECT_EQ(journal->ModeOf("placement").value()->mode, Mode::kCanary);
 }
 
 TEST_F(SqliteUpgradeTest, NewerVersionIsRefusedAndLeftAsItIs) {
-  Make(4, {"CREATE TABLE decisions (number INTEGER PRIMARY KEY);"});
+  Make(5, {"CREATE TABLE decisions (number INTEGER PRIMARY KEY);"});
   for (const bool starts : {false, true}) {
     const auto opened = starts ? SqliteJournal::Start(path_, {}) : SqliteJournal::Open(path_, {});
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::kFailedPrecondition);
     EXPECT_THAT(opened.error().message,
-                HasSubstr("was written by a newer version of rudderfish (schema version 4; this "
-                          "program knows 3)"));
+                HasSubstr("was written by a newer version of rudderfish (schema version 5; this "
+                          "program knows 4)"));
   }
 }
 

@@ -108,28 +108,6 @@ Result<std::vector<CapacityConfig>> ParseCapacity(const YamlNode& node,
   return fleets;
 }
 
-Result<OtherCluster> ReadOtherCluster(const YamlNode& node, const std::filesystem::path& folder) {
-  OtherCluster cluster;
-  TRY_ASSIGN(YamlMap map, node.AsMap());
-  TRY_ASSIGN(const std::string kubeconfig, map.OptionalString("kubeconfig", ""));
-  if (!kubeconfig.empty()) cluster.kubeconfig = folder / kubeconfig;
-  TRY_ASSIGN(cluster.context, map.OptionalString("context", ""));
-  TRY(map.Finish());
-  if (kubeconfig.empty() && cluster.context.empty())
-    return node.Expected("`kubeconfig` or `context`");
-  return cluster;
-}
-
-Result<void> FindOtherCluster(const YamlNode& node, OtherCluster* cluster) {
-  if (!cluster->is_named) return {};
-  Result<kube::ClusterAccess> access =
-      kube::FindCluster({.kubeconfig = cluster->kubeconfig.string(), .context = cluster->context},
-                        kube::KubeEnvironment::OfProcess());
-  if (!access) return node.Refuse(access.error().message);
-  cluster->access = *std::move(access);
-  return {};
-}
-
 Result<void> ReadClouds(std::vector<CapacityConfig>* fleets) {
   for (CapacityConfig& one : *fleets) {
     if (one.has_pods()) {

@@ -16,7 +16,7 @@
 #include "base/yaml.h"
 #include "cloud/openstack_cloud.h"
 #include "cloud/weighted_object.h"
-#include "kube/kubeconfig.h"
+#include "run/other_cluster.h"
 
 // The section `decisions.routing.capacity` of rudderfish.yaml: regions whose nodes are VMs of a
 // fleet or whose pods are those of a Deployment, and what makes there be as many as decided. A part
@@ -25,16 +25,6 @@
 namespace rudderfish {
 
 inline constexpr int kMostCapacity = 1000;
-
-// The cluster of a Deployment or a route, where it is not that of the whole configuration.
-struct OtherCluster {
-  std::filesystem::path kubeconfig;           // Empty: as kubectl finds it.
-  std::string context;                        // Empty: the current one.
-  bool is_named = true;                       // False: that of the whole configuration after all.
-  std::optional<kube::ClusterAccess> access;  // Once it was found.
-};
-Result<OtherCluster> ReadOtherCluster(const YamlNode& node, const std::filesystem::path& folder);
-Result<void> FindOtherCluster(const YamlNode& node, OtherCluster* cluster);
 
 struct CapacityConfig {
   std::string region;

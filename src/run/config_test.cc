@@ -212,6 +212,33 @@ TEST(Config, WhoseChoicesCountAsEvidenceIsAListOfOthers) {
   }
 }
 
+TEST(Config, PodsArePlacedInSeveralClusters) {
+  const std::string base = "rudderfish: config/v1\n";
+  const auto with = [&](const char* clusters) {
+    return fmt::format("{}decisions: {{placement: {{clusters: {}}}}}\n", base, clusters);
+  };
+  const std::vector<NamedCluster> clusters =
+      ParseConfig(with("{us: {kubeconfig: k.yaml, context: us}, asia-1: {context: asia}}"),
+                  "etc/c.yaml")
+          ->placement->clusters;
+  ASSERT_EQ(clusters.size(), 2u);
+  EXPECT_EQ(clusters[0].name, "us");
+  EXPECT_EQ(clusters[0].where.kubeconfig, "etc/k.yaml");
+  EXPECT_EQ(clusters[1].where.context, "asia");
+  EXPECT_TRUE(clusters[1].where.kubeconfig.empty());
+  EXPECT_THAT(Refusal(with("{}")), HasSubstr("must not be empty: name a cluster"));
+  EXPECT_THAT(Refusal(with("{us: {}}")), HasSubstr("expected `kubeconfig` or `context`"));
+  EXPECT_THAT(Refusal(with("{US/1: {context: us}}")), HasSubstr("is no name of a cluster"));
+  EXPECT_THAT(Refusal(with("{us: {context: us, mode: canary}}")), HasSubstr("mode"));
+  const auto restart = [&](const char* before, const char* after) {
+    return WhatNeedsARestart(ParseConfig(with(before), "c").value(),
+                             ParseConfig(with(after), "c").value());
+  };
+  EXPECT_EQ(restart("{us: {context: us}}", "{us: {context: us}}"), "");
+  EXPECT_EQ(restart("{us: {context: us}}", "{us: {context: eu}}"),
+            "decisions.placement (all but `mode`)");
+}
+
 TEST(Config, OneProcessPlacesAndMovesPods) {
   const std::string base = "rudderfish: config/v1\n";
   const Config both = ParseConfig(base +

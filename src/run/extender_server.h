@@ -37,7 +37,7 @@
 namespace rudderfish {
 
 // rudderfish_placement_fallbacks_total of that reason.
-Counter& StepBackCounter(MetricRegistry* registry, StepBack why);
+Counter& StepBackCounter(MetricRegistry* registry, StepBack why, const std::string& cluster = "");
 
 class ExtenderServer {
  public:

@@ -16,7 +16,6 @@
 #include "run/placement_loop.h"
 #include "run/routing_loop.h"
 #include "run/routing_plan.h"
-#include "run/watched_cluster.h"
 
 namespace rudderfish {
 namespace {
@@ -32,9 +31,10 @@ constexpr Duration kActingEndLimit = std::chrono::seconds(1);
 constexpr Duration kTellLimit = std::chrono::seconds(5);
 static_assert(kActingEndLimit + MigrationLoop::kUndoLimit + kLeaseEndLimit + kTellLimit <=
               Host::kStopLimit);
-constexpr milliseconds kTellingWait(2);  // While Events are under way on their own connections.
+constexpr milliseconds kEndingWait(2);
 constexpr milliseconds kHostIdleWait(1000);
-constexpr int kRequestsMax = 24;  // More at a time are not answered any faster.
+// While there are other clusters, of which one alone can be waited for at a time.
+constexpr milliseconds kOthersWait(10);
 
 std::string ErrorAnswer(const std::string& error) {
   return DumpAnswer(OrderedJson{{"error", error}});
@@ -81,8 +81,7 @@ Result<void> Host::Open() {
   if (!journal_->is_open()) MindJournal(clock_->Now());
   if (config_.has_cluster()) TRY(Connect());
   if (config_.places()) {
-    TRY_ASSIGN(placement_, PlacementLoop::Start(this));
-    loops_.push_back(placement_.get());
+    TRY(OpenPlacement());
   }
   if (plan) {
     TRY_ASSIGN(migration_, MigrationLoop::Start(*std::move(plan), this));
@@ -97,9 +96,26 @@ Result<void> Host::Open() {
   return OpenStanding();
 }
 
-// Each loop has said by now what it needs of the cluster.
+Result<void> Host::OpenPlacement() {
+  TRY_ASSIGN(placements_.emplace_back(), PlacementLoop::Start(this, &own_));
+  std::vector<NamedCluster> named;
+  if (config_.placement) named = config_.placement->clusters;
+  TRY(FindNamedClusters(&named, own_.client->access().server));
+  for (const NamedCluster& one : named) {
+    TRY_ASSIGN(ClusterLink link,
+               ClusterLink::Open(one.name, *one.where.access, clock_, config_.staleness));
+    others_.push_back(std::make_unique<ClusterLink>(std::move(link)));
+    TRY_ASSIGN(placements_.emplace_back(), PlacementLoop::Start(this, others_.back().get()));
+  }
+  for (const auto& placement : placements_) loops_.push_back(placement.get());
+  return {};
+}
+
+// Each loop has said by now what it needs of the cluster. Other clusters are not waited for: the
+// own one is served without them.
 Result<void> Host::Begin() {
-  if (feed_ != nullptr) TRY(feed_->Sync(kSyncLimit, [this] { server_->Beat(); }));
+  if (own_.feed != nullptr) TRY(own_.feed->Sync(kSyncLimit, [this] { server_->Beat(); }));
+  for (const auto& other : others_) other->Poll(Duration::zero());
   for (DecisionLoop* loop : loops_) TRY(loop->Begin());
 #ifdef __GLIBC__
   malloc_trim(0);  // What reading the first lists took, which is much and not needed again.
@@ -113,16 +129,11 @@ Result<void> Host::Connect() {
                                 .context = config_.cluster.context},
                                kube::KubeEnvironment::OfProcess()));
   address_ = access.server;
-  TRY_ASSIGN(client_,
-             kube::ApiClient::Open(access, clock_,
-                                   {.requests_max = kRequestsMax,
-                                    .watch_timeout = WatchTimeoutWithin(config_.staleness)}));
-  TRY_ASSIGN(telling_, kube::ApiClient::Open(access, clock_));
-  feed_ = std::make_unique<kube::ClusterFeed>(client_.get());
-  identity_ = NewIdentity(client_->NewRng());
+  TRY_ASSIGN(own_, ClusterLink::Open("", access, clock_, config_.staleness));
+  identity_ = NewIdentity(own_.client->NewRng());
   if (!config_.control_name.empty()) {
     control_ = std::make_unique<kube::ConfigMapWatch>(
-        client_.get(), config_.control_namespace, config_.control_name,
+        own_.client.get(), config_.control_namespace, config_.control_name,
         [this](const kube::ConfigMapWatch::Said& said) {
           control_problem_ = ObeyConfigMap(said, Kinds(), &switches_);
           FollowModes();
@@ -130,7 +141,7 @@ Result<void> Host::Connect() {
   }
   if (config_.leader_election.is_on()) {
     lease_ = std::make_unique<kube::LeaseElection>(
-        client_.get(), LeaseOptionsOf(config_.leader_election, identity_),
+        own_.client.get(), LeaseOptionsOf(config_.leader_election, identity_),
         [this](kube::Leadership) { NoteStanding(standing_->TakeSeat()); });
   }
   return {};
@@ -200,11 +211,11 @@ void Host::NoteStanding(const Result<void>& kept) {
 }
 
 void Host::Poll(milliseconds timeout) {
-  if (client_ != nullptr) {
-    telling_->Poll(Duration::zero());
-    if (!telling_->is_idle()) timeout = std::min(timeout, kTellingWait);
-    feed_->Poll(timeout);
+  for (const auto& other : others_) {
+    timeout = std::min(timeout, kOthersWait);
+    other->Poll(Duration::zero());
   }
+  if (own_.client != nullptr) own_.Poll(timeout);
   HoldWhileControlIsUnread();
   for (DecisionLoop* loop : loops_) loop->Poll();
   server_->Beat();
@@ -274,7 +285,7 @@ Result<void> Host::Reload(const Config& config) {
     TRY_ASSIGN(ready, RoutingLoop::Prepare(*std::move(routes), config, this));
   }
   config_ = config;
-  if (placement_ != nullptr) NoteStanding(placement_->Reload(config));
+  for (const auto& placement : placements_) NoteStanding(placement->Reload(config));
   if (plan) NoteStanding(migration_->Reload(*std::move(plan)));
   if (ready) NoteStanding(routing_->Reload(*std::move(ready)));
   NoteStanding(standing_->TakeAgain());
@@ -284,7 +295,7 @@ Result<void> Host::Reload(const Config& config) {
 void Host::Stop() {
   const auto poll_while = [this](const auto& goes_on, Duration limit) {
     const Instant end = clock_->Now() + limit;
-    while (goes_on() && clock_->Now() < end) Poll(kTellingWait);
+    while (goes_on() && clock_->Now() < end) Poll(kEndingWait);
   };
   const auto any = [this](bool (DecisionLoop::*is)() const) {
     return std::any_of(loops_.begin(), loops_.end(), [&](auto* loop) { return (loop->*is)(); });
@@ -310,15 +321,23 @@ void Host::Stop() {
 std::string Host::Answer(std::string_view request) {
   if (request == "status") return Status();
   constexpr std::string_view kExplain = "explain ";
-  if (request.starts_with(kExplain)) {
-    const std::string key(request.substr(kExplain.size()));
-    return placement_ == nullptr ? DumpAnswer(OrderedJson{{"pending", nullptr}})
-                                 : placement_->Explain(key);
-  }
+  if (request.starts_with(kExplain)) return Explain(request.substr(kExplain.size()));
   const bool is_ladder = request.starts_with("promote ") || request.starts_with("demote ");
   std::string answer = is_ladder ? AnswerKind(request) : AnswerSwitch(request, Kinds(), &switches_);
   FollowModes();
   return Kept(std::move(answer));
+}
+
+// "shop/cart-0", in the first cluster where such a pod waits; "us:shop/cart-0" in that one.
+std::string Host::Explain(std::string_view subject) {
+  const size_t colon = subject.find(':');
+  const std::string key(subject.substr(colon == subject.npos ? 0 : colon + 1));
+  for (const auto& placement : placements_) {
+    if (colon != subject.npos && placement->cluster() != subject.substr(0, colon)) continue;
+    if (auto pending = placement->Explain(key))
+      return DumpAnswer({{"pending", *std::move(pending)}});
+  }
+  return DumpAnswer({{"pending", nullptr}});
 }
 
 // VERB KIND and its options.
@@ -330,7 +349,12 @@ std::string Host::AnswerKind(std::string_view request) {
                                  [&](const auto* one) { return one->Kind().name == kind; });
   ModeLadder* const ladder = loop == loops_.end() ? nullptr : (*loop)->ladder();
   if (ladder == nullptr) {
-    return ErrorAnswer(fmt::format("the configuration has no `decisions.{}`", kind));
+    const size_t slash = kind.find('/');
+    return ErrorAnswer(slash == kind.npos
+                           ? fmt::format("the configuration has no `decisions.{}`", kind)
+                           : fmt::format("the configuration has no cluster {} in "
+                                         "`decisions.{}.clusters`",
+                                         kind.substr(slash + 1), kind.substr(0, slash)));
   }
   if (!Leads()) {
     const std::string& holder = lease_->holder();
@@ -352,7 +376,7 @@ std::string Host::Kept(std::string answer) {
   if (const std::string why = NoteUnkept(); !why.empty())
     return WithWarning(answer, "this is not kept: " + why);
   const Instant end = clock_->Now() + kLeaseWordLimit;
-  while (!standing_->is_said() && clock_->Now() < end) Poll(kTellingWait);
+  while (!standing_->is_said() && clock_->Now() < end) Poll(kEndingWait);
   if (standing_->is_said()) return answer;
   const auto& error = lease_->last_error();
   return WithWarning(

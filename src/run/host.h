@@ -16,6 +16,7 @@
 #include "kube/cluster_feed.h"
 #include "kube/config_map_watch.h"
 #include "kube/lease.h"
+#include "run/cluster_link.h"
 #include "run/config.h"
 #include "run/control_server.h"
 #include "run/decision_loop.h"
@@ -25,8 +26,8 @@
 #include "run/shared_standing.h"
 
 // The process of `rudderfish run`: what the kinds of decision of one configuration share (one API
-// client and one watch of each resource, one Lease, one ConfigMap and socket that hold all of them
-// back, one journal, one status), and their loops, which take turns. One thread.
+// client and one watch of each resource of a cluster, one Lease, one ConfigMap and socket that hold
+// all of them back, one journal, one status), and their loops, which take turns. One thread.
 
 namespace rudderfish {
 
@@ -46,7 +47,7 @@ class Host {
 
   // Lets in what comes from the cluster; waits for it, at most `timeout`, if it can (CanWait).
   void Poll(std::chrono::milliseconds timeout);
-  bool CanWait() const { return client_ != nullptr; }  // Without a cluster there is no client.
+  bool CanWait() const { return own_.client != nullptr; }  // Without a cluster there is none.
 
   // Each kind that is due does one slice of work. True: more may be done at once.
   bool Turn();
@@ -74,9 +75,10 @@ class Host {
   RunMetrics* metrics() { return &metrics_; }
   SqliteJournal* journal() { return journal_.get(); }
   JournalHealth* journal_health() { return journal_health_.get(); }
-  kube::ApiClient* client() { return client_.get(); }    // Watches, Bindings, the Lease.
-  kube::ApiClient* telling() { return telling_.get(); }  // Events and conditions.
-  kube::ClusterFeed* feed() { return feed_.get(); }      // What all loops read of the cluster.
+  // Of the own cluster; null without one.
+  kube::ApiClient* client() { return own_.client.get(); }
+  kube::ApiClient* telling() { return own_.telling.get(); }
+  kube::ClusterFeed* feed() { return own_.feed.get(); }
   const std::string& identity() const { return identity_; }
   const ModeSwitch& switches() const { return switches_; }
   const kube::LeaseElection* lease() const { return lease_.get(); }       // Null: no election.
@@ -87,11 +89,13 @@ class Host {
   Host(const Config& config, const Clock* clock, ControlServer* server);
   Result<void> Open();
   Result<void> Connect();
+  Result<void> OpenPlacement();
   Result<void> Begin();
   Result<void> OpenStanding();
   std::vector<SwitchedKind> Kinds() const;
   // That the cluster would have to allow for this kind to be in this mode, one line each.
   std::vector<std::string> MissingRights(std::string_view kind, Mode mode) const;
+  std::string Explain(std::string_view subject);
   std::string Kept(std::string answer);
   std::string AnswerKind(std::string_view request);
   void NoteStanding(const Result<void>& kept);
@@ -114,12 +118,12 @@ class Host {
   std::string identity_, address_;
   std::unique_ptr<SqliteJournal> journal_;
   std::unique_ptr<JournalHealth> journal_health_;
-  std::unique_ptr<kube::ApiClient> client_, telling_;
-  std::unique_ptr<kube::ClusterFeed> feed_;
+  ClusterLink own_;
+  std::vector<std::unique_ptr<ClusterLink>> others_;  // In which pods are placed, too.
   ModeSwitch switches_;
   std::unique_ptr<kube::LeaseElection> lease_;
   std::unique_ptr<kube::ConfigMapWatch> control_;
-  std::unique_ptr<PlacementLoop> placement_;
+  std::vector<std::unique_ptr<PlacementLoop>> placements_;  // The own cluster's, then others'.
   std::unique_ptr<MigrationLoop> migration_;
   std::unique_ptr<RoutingLoop> routing_;
   std::vector<DecisionLoop*> loops_;  // Of these, in this order.

@@ -38,6 +38,13 @@ std::string ClusterText(const ClusterConfig& cluster) {
       cluster.kubeconfig.empty() ? "as kubectl finds it" : cluster.kubeconfig.string(), context);
 }
 
+Config InCluster(const Config& config, const NamedCluster& named) {
+  Config there = config;
+  there.cluster.kubeconfig = named.where.kubeconfig;
+  there.cluster.context = named.where.context;
+  return there;
+}
+
 Result<std::vector<NeededRight>> MigrationRightsOf(const Config& config, Mode mode) {
   TRY_ASSIGN(const MigrationPlan plan, MigrationPlan::Make(config));
   std::vector<const Application*> applications;
@@ -89,9 +96,12 @@ void Host::Report() {
 void Host::ShowCluster() {
   ClusterCounts counts;
   for (const DecisionLoop* loop : loops_) loop->Count(&counts);
-  if (feed_ != nullptr) counts.watched = feed_->Counts();
-  for (const kube::ApiClient* client : {client_.get(), telling_.get()}) {
-    if (client == nullptr) continue;
+  if (own_.feed != nullptr) counts.watched = own_.feed->Counts();
+  std::vector<const kube::ApiClient*> clients;
+  if (own_.client != nullptr) clients = {own_.client.get(), own_.telling.get()};
+  for (const auto& other : others_)
+    clients.insert(clients.end(), {other->client.get(), other->telling.get()});
+  for (const kube::ApiClient* client : clients) {
     counts.requests += client->counts().requests;
     counts.request_failures += client->counts().failures;
     counts.throttled += client->counts().throttled;
@@ -130,8 +140,8 @@ std::string Host::Status() const {
       {"config", config_.path.string()},
       {"cluster", config_.cluster.is_simulated()
                       ? fmt::format("simulated from {}", config_.cluster.scenario.string())
-                  : client_ == nullptr ? "none"
-                                       : address_},
+                  : own_.client == nullptr ? "none"
+                                           : address_},
       {"journal", config_.journal.path.string()},
       {"journal_problem", JournalTrouble()},
       {"control_problem", control_problem_},
@@ -149,7 +159,7 @@ std::string Host::Status() const {
   for (const DecisionLoop* loop : loops_) {
     json["decisions"][std::string(loop->Kind().name)] = StatusOf(*loop);
   }
-  if (placement_ != nullptr && config_.extender) json["extender"] = placement_->ExtenderJson();
+  if (config_.extender) json["extender"] = placements_.front()->ExtenderJson();
   return DumpAnswer(json);
 }
 
@@ -187,6 +197,7 @@ Result<std::string> DescribeRun(const Config& config) {
   return text;
 }
 
+// Of the clusters that a configuration names, the rights that a kind needs in each are asked of it.
 Result<RightsReport> ReviewRunRights(const Config& config) {
   std::vector<NeededRight> rights = HostRights(config);
   const auto add = [&](const std::vector<NeededRight>& more) {
@@ -199,18 +210,32 @@ Result<RightsReport> ReviewRunRights(const Config& config) {
     add(more);
   }
   if (config.routing) add(RoutingRights(*config.routing, config.routing->mode));
-  return ReviewRights(config, rights);
+  TRY_ASSIGN(RightsReport report, ReviewRights(config, rights));
+  if (!config.placement) return report;
+  for (const NamedCluster& one : config.placement->clusters) {
+    TRY_ASSIGN(const RightsReport more,
+               ReviewRights(InCluster(config, one), PlacementRights(config.placement->mode)));
+    report.text += fmt::format("cluster {}:\n{}", one.name, more.text);
+    for (const std::string& rule : more.missing)
+      report.missing.push_back(fmt::format("{} of cluster {}", rule, one.name));
+  }
+  return report;
 }
 
 // A cluster that does not answer is no reason to refuse: the evidence says whether it may be done.
 std::vector<std::string> Host::MissingRights(std::string_view kind, Mode mode) const {
   if (!config_.has_cluster()) return {};
-  Result<std::vector<NeededRight>> rights = kind == "placement" ? PlacementRights(mode)
+  Config asked = config_;
+  if (config_.placement) {
+    for (const NamedCluster& one : config_.placement->clusters)
+      if (kind == PlacementKind(one.name)) asked = InCluster(config_, one);
+  }
+  Result<std::vector<NeededRight>> rights = kind.starts_with("placement") ? PlacementRights(mode)
                                             : kind == "routing"
                                                 ? RoutingRights(*config_.routing, mode)
                                                 : MigrationRightsOf(config_, mode);
   Result<RightsReport> report = RightsReport();
-  if (rights) report = ReviewRights(config_, *rights, kRightsLimit);
+  if (rights) report = ReviewRights(asked, *rights, kRightsLimit);
   if (!rights || !report) {
     LogWarning("{}: rights for {} were not reviewed: {}", kind, ModeName(mode),
                rights ? report.error().message : rights.error().message);

@@ -163,6 +163,9 @@ Result<PlacementConfig> ParsePlacement(const YamlNode& node, const std::filesyst
     TRY(limits.Finish());
   }
   if (const auto compare = map.Optional("compare")) TRY(ReadCompared(*compare, &config));
+  if (const auto clusters = map.Optional("clusters")) {
+    TRY_ASSIGN(config.clusters, ReadNamedClusters(*clusters, folder));
+  }
   TRY(map.Finish());
   return config;
 }

@@ -14,6 +14,7 @@
 #include "control/mode.h"
 #include "model/objective.h"
 #include "net/server_tls.h"
+#include "run/other_cluster.h"
 
 // The sections `decisions.placement` and `extender` of rudderfish.yaml: pods that are given nodes
 // by us, and pods that kube-scheduler asks us about. Parts of run/config.h.
@@ -44,6 +45,7 @@ struct PlacementConfig {
   // Whose choices count as evidence: schedulers with kube-scheduler's default rules, as pods name
   // them.
   std::vector<std::string> compare = {"default-scheduler"};
+  std::vector<NamedCluster> clusters;  // In which pods are placed beside the configuration's own.
 
   bool operator==(const PlacementConfig&) const = default;
 };

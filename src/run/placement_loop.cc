@@ -30,8 +30,10 @@ PlacementConfig PlacementOf(const Config& config) {
 
 }  // namespace
 
-PlacementLoop::PlacementLoop(Host* host)
+PlacementLoop::PlacementLoop(Host* host, ClusterLink* link)
     : host_(host),
+      link_(link),
+      kind_(PlacementKind(link->name)),
       config_(host->config()),
       clock_(host->clock()),
       late_(host->journal(), host->journal_health()),
@@ -39,44 +41,54 @@ PlacementLoop::PlacementLoop(Host* host)
 
 PlacementLoop::~PlacementLoop() = default;
 
-Result<std::unique_ptr<PlacementLoop>> PlacementLoop::Start(Host* host) {
-  std::unique_ptr<PlacementLoop> loop(new PlacementLoop(host));
+Result<std::unique_ptr<PlacementLoop>> PlacementLoop::Start(Host* host, ClusterLink* link) {
+  std::unique_ptr<PlacementLoop> loop(new PlacementLoop(host, link));
   TRY(loop->Open());
   return loop;
 }
 
 Result<void> PlacementLoop::Open() {
-  Rng rng = host_->client()->NewRng();
+  Rng rng = link_->client->NewRng();
   const PlacementConfig placement = PlacementOf(config_);
   TRY_ASSIGN(const LivePolicy loaded, LoadPolicy(placement.choice));
   policy_ = std::make_unique<LivePolicy>(loaded);
   cluster_ = policy_->NewCluster();
   if (config_.placement) {
-    TRY_ASSIGN(evidence_, PlacementModeEvidence::Open(
-                              {.schedulers = placement.compare, .canary = placement.canary},
-                              host_->journal()));
-    TRY_ASSIGN(ladder_, ModeLadder::Open(kPlacementLadder, SettingsOf(placement.mode),
-                                         evidence_.get(), host_->journal()));
+    TRY_ASSIGN(evidence_, PlacementModeEvidence::Open({.schedulers = placement.compare,
+                                                       .canary = placement.canary,
+                                                       .cluster = link_->name},
+                                                      host_->journal()));
+    TRY_ASSIGN(ladder_,
+               ModeLadder::Open({.name = kind_, .record = kPlacementLadder.record},
+                                SettingsOf(placement.mode), evidence_.get(), host_->journal()));
   }
   actuator_ = std::make_unique<PlacementActuatorOfKube>(
-      host_->client(), host_->telling(),
+      link_->client.get(), link_->telling.get(),
       placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, host_->identity(),
       [this] { return MayAct(); });
   scheduler_ = std::make_unique<Scheduler>(SchedulerOptions{.name = placement.scheduler_name,
+                                                            .cluster = link_->name,
                                                             .bindings_max = placement.bindings_max,
                                                             .seed = rng.Next64()},
                                            clock_, policy_->NewScorer(), actuator_.get(), &late_,
                                            [this] { return MayAct(); });
   TRY(OpenComparer(placement));
   seen_ = std::make_unique<kube::SchedulingFollower>(clock_, comparer_.get());
-  host_->feed()->Add(seen_.get(),
-                     ladder_ == nullptr ? kube::EndedPods::kUntold : kube::EndedPods::kFailed);
+  link_->feed->Add(seen_.get(),
+                   ladder_ == nullptr ? kube::EndedPods::kUntold : kube::EndedPods::kFailed);
   return {};
 }
 
 Result<void> PlacementLoop::Begin() {
+  FollowListing();
+  return config_.extender && link_->is_own() ? OpenExtender() : Result<void>{};
+}
+
+// Another cluster may be listed long after the start.
+void PlacementLoop::FollowListing() {
+  if (is_listed_ || !link_->feed->FreshAsOf(*seen_)) return;
+  is_listed_ = true;
   comparer_->EndUnseen();
-  return config_.extender ? OpenExtender() : Result<void>{};
 }
 
 ModeLadder::Settings PlacementLoop::SettingsOf(Mode mode) const {
@@ -93,8 +105,8 @@ Result<void> PlacementLoop::Reload(const Config& config) {
 Result<void> PlacementLoop::OpenExtender() {
   // Any replica answers: grades change nothing by themselves.
   TRY_ASSIGN(extender_, ExtenderServer::Start(
-                            *config_.extender, host_->client(), seen_.get(), &scheduler_->tables(),
-                            clock_, host_->server()->metrics(),
+                            *config_.extender, link_->client.get(), seen_.get(),
+                            &scheduler_->tables(), clock_, host_->server()->metrics(),
                             [this](const PodIdentity& pod) { return WhyExtenderIsHeldFor(pod); }));
   LogInfo("/prioritize and /filter at {}", fmt::join(extender_->addresses(), ", "));
   scheduler_->OnPlacedByOthers([this](const PodIdentity& pod) { extender_->NotePlaced(pod); });
@@ -106,6 +118,7 @@ Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
       PlacementComparer::Options{.scheduler_name = placement.scheduler_name,
                                  .objective = policy_->objective(),
                                  .objective_text = ObjectiveText(policy_->objective()),
+                                 .cluster = link_->name,
                                  .settle = placement.settle},
       clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(), host_->journal());
   comparer_->OnAdvice([this](const PlacementComparison& advice) {
@@ -115,7 +128,8 @@ Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
     if (choice.group == ChoiceGroup::kCanary) last_canary_ = *choice.pod;
     comparer_->NoteOwnChoice(choice);
   });
-  TRY_ASSIGN(const std::vector<UnendedComparison> unended, host_->journal()->UnendedComparisons());
+  TRY_ASSIGN(const std::vector<UnendedComparison> unended,
+             host_->journal()->UnendedComparisons(link_->name));
   for (const UnendedComparison& row : unended) {
     if (row.group == ComparisonGroup::kCanary) last_canary_ = row.pod;
   }
@@ -128,7 +142,7 @@ Mode PlacementLoop::EffectiveMode() const { return host_->switches().Effective(C
 
 // The ConfigMap counts, too: who does not know yet that it has been killed decides nothing.
 std::optional<Instant> PlacementLoop::FreshAsOf() const {
-  const std::optional<Instant> seen = host_->feed()->FreshAsOf(*seen_);
+  const std::optional<Instant> seen = link_->feed->FreshAsOf(*seen_);
   if (host_->control() == nullptr || !seen) return seen;
   const std::optional<Instant> told = host_->control()->reflector().FreshAsOf();
   return told ? std::min(*seen, *told) : told;
@@ -142,7 +156,7 @@ bool PlacementLoop::IsFresh() const {
 std::string PlacementLoop::Trouble() const {
   const kube::ConfigMapWatch* control = host_->control();
   const bool is_controls = control != nullptr && control->reflector().last_error();
-  if (!is_controls) return host_->feed()->Trouble(*seen_);
+  if (!is_controls) return link_->feed->Trouble(*seen_);
   return fmt::format("the ConfigMap of `control`: {}", control->reflector().last_error()->message);
 }
 
@@ -170,8 +184,8 @@ std::string PlacementLoop::WhoIsLeftWaiting() const {
   if (ours == 0) return "";
   return fmt::format(
       "{} pods with schedulerName {} are pending, and no scheduler places them: {}; promote "
-      "placement (rudderfish promote placement), or set the mode in the file",
-      ours, scheduler_->name(), WhyNobodyPlaces());
+      "placement (rudderfish promote {}), or set the mode in the file",
+      ours, scheduler_->name(), WhyNobodyPlaces(), kind_);
 }
 
 size_t PlacementLoop::CountUnserved() const {
@@ -229,6 +243,7 @@ void PlacementLoop::TellCanaryEnded(const std::string& why) {
 }
 
 void PlacementLoop::Poll() {
+  FollowListing();
   if (extender_ != nullptr) extender_->AnswerHeld();
 }
 
@@ -272,37 +287,35 @@ void PlacementLoop::EndActing() {
   NoteJournal(comparer_->Flush());
 }
 
-SwitchedKind PlacementLoop::Kind() const {
-  return {.name = "placement", .configured = Configured()};
-}
+SwitchedKind PlacementLoop::Kind() const { return {.name = kind_, .configured = Configured()}; }
 
-std::string PlacementLoop::Explain(const std::string& key) {
+std::optional<OrderedJson> PlacementLoop::Explain(const std::string& key) {
   const std::optional<PendingStory> story = comparer_->Explain(key);
-  if (!story) return DumpAnswer({{"pending", nullptr}});
+  if (!story) return std::nullopt;
   const bool is_ours = ladder_ != nullptr && story->scheduler == scheduler_->name();
   OrderedJson groups = OrderedJson::array();
   for (const PendingStory::Group& group : story->groups)
     groups.push_back({{"reason", group.reason}, {"nodes", group.nodes}});
-  return DumpAnswer({{"pending",
-                      {{"pod", key},
-                       {"scheduler", story->scheduler},
-                       {"waited_s", story->waited_ms / 1000},
-                       {"nodes", story->nodes},
-                       {"feasible", story->feasible},
-                       {"message", story->message},
-                       {"gates", story->gates},
-                       {"unmodelled", story->unmodelled},
-                       {"opted_out", story->is_opted_out},
-                       {"held", is_ours ? WhyNobodyPlaces() : ""},
-                       {"policy", scheduler_->policy()},
-                       {"choice", story->choice},
-                       {"refused", std::move(groups)}}}});
+  return OrderedJson{{"pod", key},
+                     {"cluster", link_->name},
+                     {"scheduler", story->scheduler},
+                     {"waited_s", story->waited_ms / 1000},
+                     {"nodes", story->nodes},
+                     {"feasible", story->feasible},
+                     {"message", story->message},
+                     {"gates", story->gates},
+                     {"unmodelled", story->unmodelled},
+                     {"opted_out", story->is_opted_out},
+                     {"held", is_ours ? WhyNobodyPlaces() : ""},
+                     {"policy", scheduler_->policy()},
+                     {"choice", story->choice},
+                     {"refused", std::move(groups)}};
 }
 
 std::string PlacementLoop::Describe() const {
   if (!config_.placement)
     return fmt::format("extender for kube-scheduler, policy {}", config_.extender->choice.policy);
-  return fmt::format("placement {}, scheduler {}, policy {}", ModeName(Configured()),
+  return fmt::format("{} {}, scheduler {}, policy {}", kind_, ModeName(Configured()),
                      config_.placement->scheduler_name, policy_->name());
 }
 

@@ -16,6 +16,7 @@
 #include "control/placement_mode_evidence.h"
 #include "control/scheduler.h"
 #include "kube/scheduling_follower.h"
+#include "run/cluster_link.h"
 #include "run/config.h"
 #include "run/decision_loop.h"
 #include "run/extender_server.h"
@@ -24,7 +25,8 @@
 #include "run/rights.h"
 
 // The loop of placement in a Host: what it reads of a live cluster, the Scheduler for pods that
-// name it, the extender, and the modes they go by.
+// name it, the extender, and the modes they go by. Each cluster in which pods are placed has a loop
+// of its own, with modes and evidence of its own.
 
 namespace rudderfish {
 
@@ -32,9 +34,9 @@ class Host;
 
 class PlacementLoop final : public DecisionLoop {
  public:
-  // Adds what it needs to the host's feed. The host outlives it, and has `decisions.placement` or
-  // `extender`; that one listens once the loop begins.
-  static Result<std::unique_ptr<PlacementLoop>> Start(Host* host);
+  // Adds what it needs to the link's feed. Both outlive it. The host has `decisions.placement` or
+  // `extender`; that one is of the host's own cluster, and listens once the loop begins.
+  static Result<std::unique_ptr<PlacementLoop>> Start(Host* host, ClusterLink* link);
   ~PlacementLoop() override;
 
   SwitchedKind Kind() const override;
@@ -58,11 +60,12 @@ class PlacementLoop final : public DecisionLoop {
   // Goes on by another mode of the configuration. An error is the journal's; the mode holds.
   Result<void> Reload(const Config& config);
 
-  std::string Explain(const std::string& key);  // Why a pod waits, in a line of JSON.
-  OrderedJson ExtenderJson() const;             // REQUIRES: there is one.
+  const std::string& cluster() const { return link_->name; }
+  std::optional<OrderedJson> Explain(const std::string& key);  // Why a pod waits, if it does.
+  OrderedJson ExtenderJson() const;                            // REQUIRES: there is one.
 
  private:
-  explicit PlacementLoop(Host* host);
+  PlacementLoop(Host* host, ClusterLink* link);
   Result<void> Open();
   ModeLadder::Settings SettingsOf(Mode mode) const;
   bool MayAct() const;
@@ -71,9 +74,11 @@ class PlacementLoop final : public DecisionLoop {
   Mode Configured() const { return ladder_ == nullptr ? Mode::kOff : ladder_->mode(); }
   Result<void> OpenComparer(const PlacementConfig& placement);
   Result<void> OpenExtender();
+  void FollowListing();
   std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
   bool IsFresh() const;
   std::string Trouble() const;
+  std::string Unseen() const;            // Why what is seen is not recent enough; empty: it is.
   std::string WhyNotFresh() const;       // Empty: what is seen is recent enough.
   std::string WhyNobodyPlaces() const;   // Of the pods that name us; empty: we do.
   std::string WhoIsLeftWaiting() const;  // By us, who lead; empty: nobody.
@@ -86,7 +91,9 @@ class PlacementLoop final : public DecisionLoop {
   OrderedJson TypesJson() const;
 
   Host* host_;
-  const Config config_;  // Its sections cannot change at run time, but for the mode.
+  ClusterLink* link_;
+  const std::string kind_;  // placement, placement/us
+  const Config config_;     // Its sections cannot change at run time, but for the mode.
   const Clock* clock_;
   std::unique_ptr<PlacementActuatorOfKube> actuator_;
   std::unique_ptr<PlacementModeEvidence> evidence_;
@@ -99,6 +106,7 @@ class PlacementLoop final : public DecisionLoop {
   PodIdentity last_canary_;
   std::unique_ptr<kube::SchedulingFollower> seen_;
   std::unique_ptr<ExtenderServer> extender_;
+  bool is_listed_ = false;  // All that there is in the cluster has been seen once.
   bool is_ending_ = false;  // No Binding goes out any more.
   std::array<int64_t, kStepBackNames.size()> steps_told_{};
   bool has_told_who_waits_ = false;
@@ -110,5 +118,8 @@ Result<std::string> DescribePlacement(const Config& config);
 
 // What placing asks of a cluster.
 std::vector<NeededRight> PlacementRights(Mode mode);
+
+// The kind that places in this cluster; empty: the configuration's own. placement, placement/us
+std::string PlacementKind(std::string_view cluster);
 
 }  // namespace rudderfish

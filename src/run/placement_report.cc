@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "kube/kubeconfig.h"
 #include "run/host.h"
 #include "run/placement_loop.h"
 #include "task/placement.h"
@@ -15,9 +16,26 @@
 namespace rudderfish {
 namespace {
 
-void RaiseTo(Counter* counter, int64_t to) {
-  counter->Add(std::max(0.0, static_cast<double>(to) - counter->value()));
-}
+// Metrics of one cluster, by its name; the own one has none.
+class ClusterMetrics {
+ public:
+  ClusterMetrics(MetricRegistry* registry, const std::string& cluster)
+      : registry_(registry), cluster_(cluster) {}
+
+  void Set(std::string_view name, std::string_view help, MetricLabels labels, double value) {
+    labels.emplace_back("cluster", cluster_);
+    registry_->AddGauge(name, help, std::move(labels)).Set(value);
+  }
+  void RaiseTo(std::string_view name, std::string_view help, MetricLabels labels, int64_t to) {
+    labels.emplace_back("cluster", cluster_);
+    Counter& counter = registry_->AddCounter(name, help, std::move(labels));
+    counter.Add(std::max(0.0, static_cast<double>(to) - counter.value()));
+  }
+
+ private:
+  MetricRegistry* registry_;
+  const std::string& cluster_;
+};
 
 std::string PlacementLine(std::string_view what, std::string_view value) {
   return fmt::format("{:<14}{}\n", what, value);
@@ -30,45 +48,38 @@ OrderedJson FallbacksJson(const SchedulerCounts& counts) {
   return json;
 }
 
-void ShowUnread(MetricRegistry* registry, const kube::SchedulingFollower::Unread& pods) {
-  registry
-      ->AddGauge("rudderfish_placement_unread_latencies",
-                 "Nodes whose annotation of how far they are from the users is no number.")
-      .Set(pods.latencies);
+void ShowUnread(const kube::SchedulingFollower::Unread& pods, ClusterMetrics* metrics) {
+  metrics->Set("rudderfish_placement_unread_latencies",
+               "Nodes whose annotation of how far they are from the users is no number.", {},
+               pods.latencies);
   const auto show = [&](const char* effect, int value) {
-    registry
-        ->AddGauge("rudderfish_placement_unread_pods",
-                   "Pods that cannot be read in full, by what follows: they wait, count with what "
-                   "they hold, or close their node.",
-                   {{"effect", effect}})
-        .Set(value);
+    metrics->Set("rudderfish_placement_unread_pods",
+                 "Pods that cannot be read in full, by what follows: they wait, count with what "
+                 "they hold, or close their node.",
+                 {{"effect", effect}}, value);
   };
   show("waits", pods.waiting);
   show("counts", pods.counted);
   show("closes_node", pods.closing);
 }
 
-void ShowConditions(MetricRegistry* registry, const PlacementActuatorOfKube& actuator) {
+void ShowConditions(const PlacementActuatorOfKube& actuator, ClusterMetrics* metrics) {
   const auto show = [&](const char* result, int64_t value) {
-    RaiseTo(&registry->AddCounter("rudderfish_placement_conditions_total",
-                                  "Writes of why a pod waits into its condition PodScheduled.",
-                                  {{"result", result}}),
-            value);
+    metrics->RaiseTo("rudderfish_placement_conditions_total",
+                     "Writes of why a pod waits into its condition PodScheduled.",
+                     {{"result", result}}, value);
   };
   show("written", actuator.condition_counts().written);
   show("failed", actuator.condition_counts().failed);
-  registry
-      ->AddGauge("rudderfish_placement_conditions_unwritten",
-                 "Pods whose condition PodScheduled does not say yet why they wait.")
-      .Set(static_cast<double>(actuator.conditions_unwritten()));
+  metrics->Set("rudderfish_placement_conditions_unwritten",
+               "Pods whose condition PodScheduled does not say yet why they wait.", {},
+               static_cast<double>(actuator.conditions_unwritten()));
 }
 
-void ShowCounts(MetricRegistry* registry, const SchedulerCounts& counts) {
-  constexpr std::string_view kAttempts = "rudderfish_placement_attempts_total";
+void ShowCounts(const SchedulerCounts& counts, ClusterMetrics* metrics) {
   const auto attempts = [&](const char* result, int64_t value) {
-    RaiseTo(&registry->AddCounter(kAttempts, "Decisions about pending pods, by outcome.",
-                                  {{"result", result}}),
-            value);
+    metrics->RaiseTo("rudderfish_placement_attempts_total",
+                     "Decisions about pending pods, by outcome.", {{"result", result}}, value);
   };
   attempts("bound", counts.bound);
   attempts("unschedulable", counts.waiting - counts.unmodelled);
@@ -77,17 +88,16 @@ void ShowCounts(MetricRegistry* registry, const SchedulerCounts& counts) {
   attempts("unclear", counts.unclear);
   attempts("refused", counts.refused);
   attempts("gone", counts.gone);
-  RaiseTo(&registry->AddCounter("rudderfish_placement_lost_races_total",
-                                "Times that a node held more than it has, because another "
-                                "scheduler placed pods there too."),
-          counts.lost_races);
-  RaiseTo(&registry->AddCounter("rudderfish_placement_bound_elsewhere_total",
-                                "Pods that somebody else bound while we did."),
-          counts.bound_elsewhere);
-  RaiseTo(&registry->AddCounter("rudderfish_placement_name_shared_total",
-                                "Pods that name us, were ours alone to place, and were given a "
-                                "node by somebody else: another scheduler serves that name."),
-          counts.name_shared);
+  metrics->RaiseTo("rudderfish_placement_lost_races_total",
+                   "Times that a node held more than it has, because another scheduler placed pods "
+                   "there too.",
+                   {}, counts.lost_races);
+  metrics->RaiseTo("rudderfish_placement_bound_elsewhere_total",
+                   "Pods that somebody else bound while we did.", {}, counts.bound_elsewhere);
+  metrics->RaiseTo("rudderfish_placement_name_shared_total",
+                   "Pods that name us, were ours alone to place, and were given a node by somebody "
+                   "else: another scheduler serves that name.",
+                   {}, counts.name_shared);
 }
 
 std::string WhatIsTouched(const PlacementConfig& placement, const std::string& policy) {
@@ -106,15 +116,32 @@ std::string WhatIsTouched(const PlacementConfig& placement, const std::string& p
   return fmt::format("pods that name it: all are placed by {}", policy);
 }
 
-}  // namespace
-
-Counter& StepBackCounter(MetricRegistry* registry, StepBack why) {
-  return registry->AddCounter("rudderfish_placement_fallbacks_total",
-                              "Choices that were left to kube-default's scores, by reason.",
-                              {{"reason", std::string(kStepBackNames[static_cast<size_t>(why)])}});
+// Empty: not known; `run` says why.
+std::string OwnServer(const Config& config) {
+  const auto access = kube::FindCluster(
+      {.kubeconfig = config.cluster.kubeconfig.string(), .context = config.cluster.context},
+      kube::KubeEnvironment::OfProcess());
+  return access ? access->server : "";
 }
 
-std::string PlacementLoop::ClusterTrouble() const {
+}  // namespace
+
+Counter& StepBackCounter(MetricRegistry* registry, StepBack why, const std::string& cluster) {
+  return registry->AddCounter(
+      "rudderfish_placement_fallbacks_total",
+      "Choices that were left to kube-default's scores, by reason.",
+      {{"reason", std::string(kStepBackNames[static_cast<size_t>(why)])}, {"cluster", cluster}});
+}
+
+std::string PlacementKind(std::string_view cluster) {
+  return cluster.empty() ? "placement" : fmt::format("placement/{}", cluster);
+}
+
+// The extender and what else there is of the own cluster is ready while another is not seen: that
+// is in `status` and in a metric of its own.
+std::string PlacementLoop::ClusterTrouble() const { return link_->is_own() ? Unseen() : ""; }
+
+std::string PlacementLoop::Unseen() const {
   if (IsFresh()) return "";
   const std::optional<Instant> fresh = FreshAsOf();
   std::string why =
@@ -133,31 +160,33 @@ void PlacementLoop::Report() {
   const std::string left = WhoIsLeftWaiting();
   if (!left.empty() && !has_told_who_waits_) LogWarning("{}", left);
   has_told_who_waits_ = !left.empty();
-  MetricRegistry* registry = host_->server()->metrics();
-  ShowConditions(registry, *actuator_);
+  MetricRegistry* const registry = host_->server()->metrics();
+  ClusterMetrics metrics(registry, link_->name);
+  ShowConditions(*actuator_, &metrics);
   const SchedulerCounts& counts = scheduler_->counts();
-  ShowCounts(registry, counts);
+  ShowCounts(counts, &metrics);
   for (const StepBack why : {StepBack::kOutside, StepBack::kUnlike}) {
     int64_t& told = steps_told_[static_cast<size_t>(why)];  // The extender counts there, too.
     const int64_t now = counts.stepped_back[static_cast<size_t>(why)];
-    StepBackCounter(registry, why).Add(static_cast<double>(now - std::exchange(told, now)));
+    StepBackCounter(registry, why, link_->name)
+        .Add(static_cast<double>(now - std::exchange(told, now)));
   }
-  ShowUnread(registry, seen_->CountUnread());
+  ShowUnread(seen_->CountUnread(), &metrics);
   const auto waiting = [&](const char* queue, size_t value) {
-    registry
-        ->AddGauge("rudderfish_placement_pending_pods", "Pods that wait, by where.",
-                   {{"queue", queue}})
-        .Set(static_cast<double>(value));
+    metrics.Set("rudderfish_placement_pending_pods", "Pods that wait, by where.",
+                {{"queue", queue}}, static_cast<double>(value));
   };
   waiting("active", scheduler_->queue().active());
   waiting("backoff", scheduler_->queue().backing_off());
   waiting("unschedulable", scheduler_->queue().asleep());
   waiting("binding", scheduler_->bindings());
-  registry
-      ->AddGauge("rudderfish_placement_unserved_pods",
-                 "Pending pods with our schedulerName that no scheduler places, because of the "
-                 "mode, a switch, stale state, or a missing leader.")
-      .Set(static_cast<double>(CountUnserved()));
+  metrics.Set("rudderfish_placement_unserved_pods",
+              "Pending pods with our schedulerName that no scheduler places, because of the mode, "
+              "a switch, stale state, or a missing leader.",
+              {}, static_cast<double>(CountUnserved()));
+  metrics.Set("rudderfish_placement_state_fresh",
+              "1 while what is seen of the cluster is recent enough to place pods by.", {},
+              IsFresh() ? 1 : 0);
 }
 
 // How many nodes of each type the policy knows, and how many it does not count.
@@ -189,7 +218,7 @@ OrderedJson PlacementLoop::ExtenderJson() const {
 OrderedJson PlacementLoop::Status() const {
   const SchedulerCounts& counts = scheduler_->counts();
   const PlacementComparer::Waiting waiting = comparer_->CountWaiting();
-  const std::string trouble = Trouble();
+  const std::string trouble = link_->is_own() ? Trouble() : Unseen();
   return {{"policy", scheduler_->policy()},
           {"scheduler_name", scheduler_->name()},
           {"nodes", scheduler_->tables().node_count()},
@@ -209,6 +238,8 @@ OrderedJson PlacementLoop::Status() const {
           {"fallbacks", FallbacksJson(counts)},
           {"believes", policy_->Beliefs()},
           {"types", TypesJson()},
+          {"cluster", link_->name},
+          {"server", link_->client->access().server},
           {"problem", trouble.empty() ? WhoIsLeftWaiting() : trouble}};
 }
 
@@ -224,6 +255,12 @@ Result<std::string> DescribePlacement(const Config& config) {
     text += PlacementLine("objective", ObjectiveText(policy.objective()));
     if (policy.is_learned()) text += PlacementLine("believes", policy.Beliefs());
     text += PlacementLine("touches", WhatIsTouched(*config.placement, policy.name()));
+    std::vector<NamedCluster> clusters = config.placement->clusters;
+    TRY(FindNamedClusters(&clusters, OwnServer(config)));
+    for (const NamedCluster& one : clusters) {
+      text += PlacementLine(PlacementKind(one.name),
+                            fmt::format("the same in {}", one.where.access->server));
+    }
   }
   if (config.extender) {
     TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.extender->choice));
