@@ -100,6 +100,7 @@ void Evaluator::IndexCalls() {
   subtree_.resize(calls);
   queueing_ms_.resize(static_cast<size_t>(calls) * kinds_);
   endpoint_terms_.resize(calls_->endpoints.size());
+  parallel_.Reset(*calls_, kinds_);
   call_words_ = (calls + 63) / 64;
   touched_bits_.resize(call_words_);
   touching_bits_.assign(static_cast<size_t>(workloads) * call_words_, 0);
@@ -261,6 +262,10 @@ void Evaluator::RefreshTransfer(CallId call) {
 
 // The recursion of latency.h over one endpoint, with the parts along its slowest path.
 void Evaluator::RefreshEndpoint(int endpoint) {
+  if (NeedsDistributions(endpoint)) {
+    endpoint_terms_[endpoint] = parallel_.OfEndpoint(*this, endpoint);
+    return;
+  }
   const Endpoint& e = calls_->endpoints[endpoint];
   for (CallId call = e.end - 1; call >= e.root; --call) {
     const Call& c = calls_->calls[call];

@@ -10,6 +10,7 @@
 #include "cluster/state.h"
 #include "model/latency.h"
 #include "model/move_gains.h"
+#include "model/parallel_calls.h"
 #include "model/placement.h"
 
 // What a state costs and what one move more would cost. Reward, features, search, the guard and
@@ -112,6 +113,11 @@ class Evaluator {
   int EndpointOf(CallId call) const { return endpoint_of_[call]; }
   // Whether nothing in an endpoint runs in parallel, so that its latency is a sum.
   bool IsSequential(int endpoint) const { return sequential_[endpoint] != 0; }
+  // Whether the latency of an endpoint depends on how replies are distributed, of which gains by
+  // kind (MoveGains, KindEvaluator) know the means alone.
+  bool NeedsDistributions(int endpoint) const {
+    return law_.slowest_of_each && !IsSequential(endpoint);
+  }
   // The workload that makes the call, or kNone.
   WorkloadId CallerOf(CallId call) const { return caller_of_[call]; }
 
@@ -174,8 +180,9 @@ class Evaluator {
   std::vector<CallCost> costs_;             // [call]
   std::vector<Terms> endpoint_terms_;       // [endpoint]
   std::vector<Terms> subtree_;              // [call] scratch of RefreshEndpoint
-  std::vector<double> pod_traffic_;         // [workload] scratch of RefreshShares
-  std::vector<WorkloadId> on_node_;         // Scratch of WorkloadsOn.
+  ParallelCalls parallel_;
+  std::vector<double> pod_traffic_;  // [workload] scratch of RefreshShares
+  std::vector<WorkloadId> on_node_;  // Scratch of WorkloadsOn.
 
   std::vector<Frame> frames_;
   std::vector<Saved<CallCost>> saved_costs_;

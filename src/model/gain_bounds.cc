@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace rudderfish {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFloatRounding = 4 * 6e-8;  // Of a sum, for each of its terms.
 constexpr double kDoubleRounding = 1e-11;    // Of sums over all pairs of pods of a call.
 
@@ -66,6 +68,9 @@ void GainBounds::ListWorkloadsOfNodes() {
 }
 
 GainRange GainBounds::Of(const Move& move, double gain_ms) {
+  for (const CallId call : model_->CallsTouching(move.workload)) {
+    if (model_->NeedsDistributions(model_->EndpointOf(call))) return {-kInfinity, kInfinity};
+  }
   Change change;
   OwnShares shares{.before = model_->InverseShare(move.workload, move.from)};
   AddSharing(move.workload, move.from, -1, &change);

@@ -15,7 +15,9 @@
 // transfer of a call is the mean over pairs of max(1 / share, 1 / share), a share that changes by
 // d(1/share) changes the transfer by something between 0 and that much, weighted with the pods
 // concerned. In an endpoint that is a sum the changes of its calls add up; in one with parallel
-// calls its latency changes by no more than they do.
+// calls its latency changes by no more than they do. Where that depends on how replies are
+// distributed, of which the gain by kind knows nothing, there is no bound for a pod that takes
+// part.
 //
 // Rounding is within the bounds. Allocates nothing once it has seen the largest state. Not thread
 // safe.

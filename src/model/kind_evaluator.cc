@@ -72,6 +72,18 @@ void KindEvaluator::Reset(const Evaluator& evaluator) {
   rest_.resize(branches_.affected_fork_count());
   gains_.resize(stride_);
   prepared_ = kNone;
+  HoldDistributions(evaluator);
+}
+
+// What the distribution of replies adds where calls run in parallel stays as it is.
+void KindEvaluator::HoldDistributions(const Evaluator& evaluator) {
+  held_latency_ms_ = 0;
+  bool needs = false;
+  for (size_t e = 0; e < calls_->endpoints.size(); ++e)
+    needs = needs || evaluator.NeedsDistributions(static_cast<int>(e));
+  if (!needs) return;
+  held_latency_ms_ = evaluator.Now().latency_ms - LatencyMs();
+  latency_ms_ += held_latency_ms_;
 }
 
 void KindEvaluator::Apply(WorkloadId workload, KindId from, KindId to) {
@@ -169,7 +181,7 @@ void KindEvaluator::ValueBranches() {
     value_ms_[branch] = value;
     if (branches_.parent(branch) == kNone) total += value;
   }
-  latency_ms_ = total / std::max<size_t>(1, calls_->endpoints.size());
+  latency_ms_ = total / std::max<size_t>(1, calls_->endpoints.size()) + held_latency_ms_;
 }
 
 // The time of a branch is linear in where the workload's pods are, but for calls to itself: its
@@ -270,6 +282,9 @@ double KindErrorMs(const Evaluator& evaluator) {
         std::max(loopback_ms, std::abs(evaluator.HopMsBetween(kind, kind) - 2 * kLoopbackMs));
   }
   const double slowest_ms = law.transfer_ms_per_mbyte / (narrowest * kBandwidthFloor);  // For 1 MB.
+  for (size_t e = 0; e < calls.endpoints.size(); ++e) {
+    if (evaluator.NeedsDistributions(static_cast<int>(e))) return 1e300;
+  }
   double sum_ms = 0;
   for (const Call& call : calls.calls) {
     if (call.caller != kNone)

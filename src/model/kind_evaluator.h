@@ -14,7 +14,8 @@
 // millisecond.
 //
 // It equals the Evaluator at the placement of Reset. Elsewhere it leaves out what depends on nodes
-// and not on their kinds alone (sharing of bandwidth, loopback), which it holds as it was at Reset:
+// and not on their kinds alone (sharing of bandwidth, loopback), and what the distribution of
+// replies adds to calls in parallel (model/parallel_calls.h), which it holds as they were at Reset:
 // under the `reach` law less than a tenth of a microsecond of latency; under `physical` it is a
 // prediction. A value is a pure function of the counts, whatever way led to them. Gains are floats.
 //
@@ -44,6 +45,7 @@ class KindEvaluator {
 
  private:
   void Refresh();
+  void HoldDistributions(const Evaluator& evaluator);
   void RefreshWorkload(WorkloadId workload);
   void SumMarkedBranches();
   void ValueBranches();
@@ -75,6 +77,7 @@ class KindEvaluator {
   std::vector<double> value_ms_;   // [branch] with its forks
   std::vector<double> fork_ms_;    // [fork] its slowest branch
   double latency_ms_ = 0;
+  double held_latency_ms_ = 0;  // Of the distribution of replies, over all endpoints.
 
   std::vector<WorkloadId> dirty_;   // Moved since Refresh.
   std::vector<uint8_t> is_dirty_;   // [workload]
@@ -90,7 +93,7 @@ class KindEvaluator {
 };
 
 // How far a gain by kind of node (here or in MoveGains), ms, may be from the exact one: all of the
-// transfer and of the loopback, and rounding to float.
+// transfer and of the loopback, and rounding to float. Where distributions count: anything.
 double KindErrorMs(const Evaluator& evaluator);
 
 }  // namespace rudderfish

@@ -20,6 +20,7 @@ const LatencyLaw& LatencyLaw::Physical() {
                               .response_travels = true,
                               .loopback = true,
                               .queueing = true,
+                              .slowest_of_each = true,
                               .transfer_ms_per_mbyte = 2 * 1000.0,
                               .traffic_per_mbyte = 2};
   return law;

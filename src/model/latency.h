@@ -11,7 +11,7 @@
 // The laws of request latency. One formula with two sets of constants.
 //
 //   T(call)     = execution(call)
-//                 + max over its groups of the sum over the group of [Net(callee) + T(callee)]
+//                 + slowest of its groups, each the sum over the group of [Net(callee) + T(callee)]
 //   execution   = mean over the replicas of the execution time on their kind of node, and queueing
 //   Net(callee) = mean over the pairs of replicas (a of the caller, b of the callee)
 //                 of [hop(a, b) + transfer(a, b)]
@@ -26,7 +26,10 @@
 //
 // `physical` has the units right: configured latency also within a layer, request and response both
 // travel, pods on one node talk over the loopback, and a pod that serves one request at a time
-// (processor sharing, M/G/1-PS: sojourn = execution / (1 - utilisation)) queues.
+// (processor sharing, M/G/1-PS: sojourn = execution / (1 - utilisation)) queues. Of
+// calls in parallel `reach` takes the group that is slowest in the mean; `physical` the mean of the
+// slowest reply of each request, which is more where replicas are differently far away
+// (model/parallel_calls.h).
 //
 // Measurements may correct a law: Corrected multiplies each part of the latency by a factor.
 
@@ -48,6 +51,7 @@ struct LatencyLaw {
   bool response_travels = false;
   bool loopback = false;  // Pods on one node skip the network.
   bool queueing = false;
+  bool slowest_of_each = false;  // Of calls in parallel: the mean of maxima, not the reverse.
   double transfer_ms_per_mbyte =
       0;  // Time to send 1 MB at 1 MB/s, in the unit that is added to milliseconds.
   double traffic_per_mbyte = 0;  // What 1 MB/s of payload counts as in a node's bandwidth use.

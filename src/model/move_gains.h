@@ -11,7 +11,8 @@
 // workloads and kinds at once, and when all its pods move to one kind. Latency depends on nodes
 // only through their kind, but for sharing of bandwidth and for the loopback: those are held as
 // they are, so under the `reach` law a gain is right to a micro-millisecond (and to float), under
-// the `physical` law it is a prediction. Evaluator::Try is exact.
+// the `physical` law it is a prediction, by means alone where calls run in parallel. Evaluator::Try
+// is exact.
 //
 // What a move cannot have changed is kept from the last time. Even so it costs a twentieth of
 // asking Try for every move, which is why features and search start here.
