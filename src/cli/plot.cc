@@ -21,7 +21,6 @@
 #include "report/report_figures.h"
 #include "report/scaling_figures.h"
 #include "report/svg_file.h"
-#include "task/placement_preset.h"
 
 namespace rudderfish {
 namespace {
@@ -139,13 +138,22 @@ Result<Drawing> DrawScaling(const ScalingSummary& summary, const fs::path& path,
   return DrawLoad(summary, position, path, request.figure);
 }
 
+std::string KindInWords(const JsonReader& kind) {
+  return kind.AsString().value_or("") == "routing_evaluation" ? "routing" : "placement";
+}
+
 // What `evaluate -o json` wrote.
 Result<Drawing> DrawEvaluation(const fs::path& path, const PlotRequest& request) {
   TRY_ASSIGN(const std::string text, ReadFile(path));
   TRY_ASSIGN(const Json json, ParseJson(text, path.string()));
   const JsonReader root(json, path.string());
   TRY_ASSIGN(const std::optional<JsonReader> kind, root.Find("kind"));
-  if (kind) return Invalid("{}: a placement evaluation, which has no figures", path.string());
+  if (kind) {
+    return Invalid(
+        "{}: `plot` draws no evaluation of {}; `evaluate --report FILE.html` does, and an "
+        "experiment does in report.html of each cell",
+        path.string(), KindInWords(*kind));
+  }
   TRY_ASSIGN(const std::optional<JsonReader> task, root.Find("task"));
   if (task) {
     TRY_ASSIGN(const ScalingSummary summary, ScalingSummaryOf(json, path.string()));
@@ -173,36 +181,69 @@ void MakeRelative(LearningCurve* curve) {
   }
 }
 
-// Of an experiment: how the networks of these cells learned.
-Result<Drawing> DrawTraining(const fs::path& folder, const std::vector<std::string>& cells) {
+// Whether a folder of training is of the cell, or of a place where the cell's policy was learned:
+// multicloud-16.spot and multicloud-16.spot+route are of the cell multicloud-16.spot.home.
+bool IsTrainingOf(const std::string& name, const std::string& cell) {
+  const std::string of = name.substr(0, name.find('+'));
+  return cell == of || cell.starts_with(of + ".");
+}
+
+// "online-boutique." before the names of all cells: there is little room for names.
+void LeaveOutWhatIsCommon(std::vector<LearningCurve>* curves) {
+  const std::string& first = curves->front().name;
+  size_t common = curves->size() < 2 ? 0 : first.size();
+  for (const LearningCurve& curve : *curves) {
+    const auto [end, other] =
+        std::mismatch(first.begin(), first.begin() + common, curve.name.begin(), curve.name.end());
+    common = static_cast<size_t>(end - first.begin());
+  }
+  const size_t dot = common == 0 ? first.npos : first.rfind('.', common - 1);
+  if (dot == first.npos) return;
+  for (LearningCurve& curve : *curves) curve.name.erase(0, dot + 1);
+}
+
+std::vector<std::string> FoldersIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.is_directory(failed)) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Of an experiment: how its networks learned, or those of one cell. Where several recipes are
+// trained for a cell, each has a folder within that of the cell.
+Result<Drawing> DrawTraining(const fs::path& folder, const std::optional<std::string>& cell) {
   std::vector<LearningCurve> curves;
   std::vector<std::string> series;
   const auto add = [&](const fs::path& run, const std::string& name) -> Result<void> {
-    if (!HasRun(run)) return {};
     TRY_ASSIGN(LearningCurve curve, CurveOf(run, name));
     series.push_back(fmt::format("s{}", curves.size()));
     curves.push_back(std::move(curve));
     return {};
   };
-  for (const std::string& cell : cells) {
-    TRY(add(folder / "trained" / cell, cell));
-    // Of placing: a folder for each algorithm and preset.
-    std::vector<std::string_view> recipes(PlacementExperiment::kAlgorithms.begin(),
-                                          PlacementExperiment::kAlgorithms.end());
-    const auto presets = PlacementPresetNames();
-    recipes.insert(recipes.end(), presets.begin(), presets.end());
-    for (const std::string_view recipe : recipes)
-      TRY(add(folder / "trained" / cell / recipe, fmt::format("{} {}", cell, recipe)));
+  for (const std::string& name : FoldersIn(folder / "trained")) {
+    if (cell && !IsTrainingOf(name, *cell)) continue;
+    if (HasRun(folder / "trained" / name)) {
+      TRY(add(folder / "trained" / name, name));
+      continue;
+    }
+    for (const std::string& recipe : FoldersIn(folder / "trained" / name)) {
+      const fs::path run = folder / "trained" / name / recipe;
+      if (HasRun(run)) TRY(add(run, fmt::format("{} {}", name, recipe)));
+    }
   }
   if (curves.empty()) {
     return Invalid("{}: nothing was trained within this experiment; name a run folder",
                    folder.string());
   }
   if (curves.size() > kMostCurves) {
-    return Invalid("{}: {} cells were trained, and {} can be told apart; choose one with --cell",
+    return Invalid("{}: {} policies were trained, and {} can be told apart; choose a cell (--cell)",
                    folder.string(), curves.size(), kMostCurves);
   }
   for (LearningCurve& curve : curves) MakeRelative(&curve);
+  LeaveOutWhatIsCommon(&curves);
   return Drawing{
       "Learning curves",
       "Lines: means over the training seeds; bands: from the lowest to the highest. Lower "
@@ -230,8 +271,7 @@ Result<Drawing> DrawExperiment(const fs::path& folder, const PlotRequest& reques
     TRY_ASSIGN(cell, OfOption("cell", ChoiceOf(*request.cell, known)));
   }
   if (request.figure == kLearning) {
-    if (request.cell) cells = {cells[cell]};
-    return DrawTraining(folder, cells);
+    return DrawTraining(folder, request.cell ? std::optional(cells[cell]) : std::nullopt);
   }
   if (request.cell) {
     return DrawEvaluation(folder / "cells" / cells[cell] / "evaluation.json", request);
