@@ -40,7 +40,8 @@ void ParallelCalls::Reset(const CallGraph& calls, int kinds) {
 double ParallelCalls::Share(const Evaluator& model, WorkloadId workload, KindId kind) {
   const int replicas = model.placement().replicas(workload);
   if (replicas == 0) return kind == 0 ? 1 : 0;
-  return 1.0 * model.placement().on_kind(workload, kind) / replicas;
+  const int here = model.placement().on_kind(workload, kind);
+  return here == 0 ? 0 : 1.0 * here / replicas;
 }
 
 double ParallelCalls::HopMs(const Evaluator& model, CallId call, KindId from, KindId to) const {
@@ -57,14 +58,15 @@ double ParallelCalls::LoopbackMs(const Evaluator& model, CallId call) {
       model.placement().replicas(callee) == 0) {
     return 0;
   }
-  double by_kind = 0;
-  for (KindId from = 0; from < model.placement().kind_count(); ++from) {
-    const double callers = Share(model, caller, from);
-    if (callers == 0) continue;
-    for (KindId to = 0; to < model.placement().kind_count(); ++to)
-      by_kind += callers * Share(model, callee, to) * model.HopMsBetween(from, to);
+  if (!model.law().loopback) return 0;
+  const Placement& placement = model.placement();
+  double sum = 0;
+  for (const NodeId node : model.HostsOf(caller)) {
+    const int both = placement.on_node(caller, node) * placement.on_node(callee, node);
+    const KindId kind = placement.kind(node);
+    if (both > 0) sum += both * (2 * kLoopbackMs - model.HopMsBetween(kind, kind));
   }
-  return model.cost(call).hop_ms - by_kind;
+  return sum / (1.0 * placement.replicas(caller) * placement.replicas(callee));
 }
 
 Terms ParallelCalls::OfEndpoint(const Evaluator& model, int endpoint) {

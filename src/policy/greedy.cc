@@ -2,6 +2,7 @@
 #include "policy/greedy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "base/check.h"
@@ -45,6 +46,24 @@ void ListHopes(const Evaluator& model, const ActionSpace& space, double cost_ms,
   }
 }
 
+// Where nothing bounds gains (calls in parallel, by how replies are distributed) all are tried if
+// they are few, else those that promise most in the mean.
+constexpr std::ptrdiff_t kFewUnbounded = 512, kMostUnbounded = 32;
+
+void KeepTheMostPromising(const ActionSpace& space, std::vector<GreedyScratch::Hope>* hopes) {
+  const auto bounded = std::partition(
+      hopes->begin(), hopes->end(), [](const auto& hope) { return std::isinf(hope.gain.most_ms); });
+  if (bounded - hopes->begin() <= kFewUnbounded) return;
+  const auto promises_more = [&](const GreedyScratch::Hope& a, const GreedyScratch::Hope& b) {
+    const double first = space.candidates[a.candidate].gain_ms;
+    const double second = space.candidates[b.candidate].gain_ms;
+    return first != second ? first > second : a.candidate < b.candidate;
+  };
+  const auto last = hopes->begin() + kMostUnbounded;
+  std::nth_element(hopes->begin(), last, bounded, promises_more);
+  hopes->erase(last, bounded);
+}
+
 // Bounds each of them, and puts the most promising first.
 void BoundHopes(const Evaluator& model, const ActionSpace& space, GreedyScratch* scratch) {
   scratch->bounds.Reset(model);
@@ -52,6 +71,7 @@ void BoundHopes(const Evaluator& model, const ActionSpace& space, GreedyScratch*
     const Candidate& candidate = space.candidates[hope.candidate];
     hope.gain = scratch->bounds.Of(candidate.move, candidate.gain_ms);
   }
+  KeepTheMostPromising(space, &scratch->hopes);
   std::sort(scratch->hopes.begin(), scratch->hopes.end(),
             [](const GreedyScratch::Hope& a, const GreedyScratch::Hope& b) {
               return a.gain.most_ms != b.gain.most_ms ? a.gain.most_ms > b.gain.most_ms
