@@ -201,10 +201,10 @@ OrderedJson PlacementDetails(const StoredPlacement& stored) {
 
 std::string PendingStoryText(const OrderedJson& pending) {
   const auto text_of = [&](const char* key) { return pending[key].get<std::string>(); };
-  std::string text =
-      Bold(fmt::format("{} waits for {}, for {:.0f} s", PodText(text_of("pod"), text_of("cluster")),
-                       text_of("scheduler"), pending["waited_s"].get<double>())) +
-      "\n";
+  std::string text = Bold(fmt::format("{} waits for {}, for {:.0f} s",
+                                      PodText(text_of("pod"), pending.value("cluster", "")),
+                                      text_of("scheduler"), pending["waited_s"].get<double>())) +
+                     "\n";
   if (const std::string held = text_of("held"); !held.empty())
     text += fmt::format("No scheduler places it now: {}.\n", held);
   if (pending["opted_out"].get<bool>())
