@@ -41,6 +41,7 @@ Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
   RowFilter filter;
   TRY(arguments.Exclude("namespace", "all-namespaces"));
   TRY(arguments.Exclude("namespace", "application"));
+  TRY(arguments.Exclude("cluster", "application"));
   TRY_ASSIGN(filter.limit, arguments.Integer("limit", 100, 1, kLimitMax));
   filter.application = arguments.Text("application").value_or("");
   TRY_ASSIGN(const int kind, arguments.Choice("kind", kKinds, 0));
@@ -58,6 +59,8 @@ Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
     filter.pod = *name_space + "/*";
   }
   if (const auto cluster = arguments.Text("cluster")) {
+    if (!filter.kind.empty() && filter.kind != "placement")
+      return Invalid("--cluster: only decisions of placement are of other clusters");
     filter.kind = "placement";
     filter.cluster = *cluster;
   }
@@ -227,8 +230,9 @@ Result<StoredDecision> DecisionAbout(const JournalReader& journal, const Argumen
                                      const std::string& name_space, const Subject& subject) {
   RowFilter filter;
   filter.application = arguments.Text("application").value_or("");
-  std::optional<StoredRow> move;
-  if (!subject.is_workload) {
+  std::optional<StoredRow> move;  // In the configuration's own cluster alone.
+  const bool may_move = !arguments.Has("cluster");
+  if (!subject.is_workload && may_move) {
     TRY_ASSIGN(move, MoveOfPod(journal, filter, subject.name));
   }
   std::optional<StoredDecision> placed;
@@ -236,7 +240,7 @@ Result<StoredDecision> DecisionAbout(const JournalReader& journal, const Argumen
     TRY_ASSIGN(placed, PlacementOf(journal, arguments.Text("cluster"), name_space, subject));
   }
   // That its workload was considered says less than what was done with the pod itself.
-  if (subject.is_workload || (!move && !placed)) {
+  if (may_move && (subject.is_workload || (!move && !placed))) {
     TRY_ASSIGN(move, MoveOfWorkload(journal, filter, subject));
   }
   if (placed && (!move || WrittenAt(*placed) >= move->written_at)) return *std::move(placed);

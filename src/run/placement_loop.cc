@@ -262,6 +262,7 @@ void PlacementLoop::NoteJournal(const Result<void>& written) {
 bool PlacementLoop::Turn() {
   const Instant now = clock_->Now();
   turned_ = now;
+  if (!is_listed_) return false;  // What an earlier process left is measured on all that there is.
   FollowMode();
   scheduler_->TellChoices();
   if (host_->journal_health()->MayTry()) NoteJournal(WriteDown(now));
