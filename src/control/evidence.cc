@@ -20,14 +20,6 @@ int TermNamed(std::string_view name) {
   return at == names.end() ? -1 : static_cast<int>(at - names.begin());
 }
 
-void Add(const Terms& terms, double sign, Terms* sum) {
-  sum->latency_ms += sign * terms.latency_ms;
-  sum->execution_ms += sign * terms.execution_ms;
-  sum->network_ms += sign * terms.network_ms;
-  sum->transfer_ms += sign * terms.transfer_ms;
-  sum->queueing_ms += sign * terms.queueing_ms;
-}
-
 // A latency that is made of that part alone.
 Terms OnePart(const Terms& terms, int term) {
   const auto of = [&](int part) { return part == term ? TermValue(terms, part) : 0; };
@@ -127,10 +119,10 @@ EvidenceWatch::Change EvidenceWatch::Predict(const State& state, Evaluator* mode
   Change change;
   const auto add = [&](const State& of, double sign) {
     model->Reset(of);
-    Add(model->Now(), sign, &change.mean);
+    AddTerms(model->Now(), sign, &change.mean);
     change.endpoints.resize(of.calls->endpoints.size());
     for (size_t i = 0; i < change.endpoints.size(); ++i)
-      Add(model->EndpointTerms(static_cast<int>(i)), sign, &change.endpoints[i]);
+      AddTerms(model->EndpointTerms(static_cast<int>(i)), sign, &change.endpoints[i]);
   };
   add(state, 1);
   add(changed_from_, -1);

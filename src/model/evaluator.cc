@@ -9,12 +9,40 @@
 namespace rudderfish {
 namespace {
 
-void Add(const Terms& from, Terms* to) {
-  to->latency_ms += from.latency_ms;
-  to->execution_ms += from.execution_ms;
-  to->network_ms += from.network_ms;
-  to->transfer_ms += from.transfer_ms;
-  to->queueing_ms += from.queueing_ms;
+// So many pairs of nodes are summed one by one; of more the lists are sorted, which is faster.
+constexpr size_t kFewPairs = 1024;
+
+// Where a workload's pods are: how many on each node, and the inverse of the share that one has.
+struct Ends {
+  std::span<const NodeId> hosts;
+  const uint16_t* pods = nullptr;
+  const double* inverse = nullptr;
+};
+
+// The sum over all pairs of their pods of the inverse of the share that the two have. Those that
+// talk over the loopback need none.
+double InverseOfPairs(const LatencyLaw& law, const Ends& callers, const Ends& callees,
+                      SumOfMaxima* maxima) {
+  const auto of = [&](NodeId from, NodeId to) {
+    const double both = 1.0 * callers.pods[from] * callees.pods[to];
+    return both * std::max(callers.inverse[from], callees.inverse[to]);
+  };
+  double inverse = 0;
+  if (callers.hosts.size() * callees.hosts.size() <= kFewPairs) {
+    for (NodeId from : callers.hosts) {
+      for (NodeId to : callees.hosts) {
+        if (!law.loopback || from != to) inverse += of(from, to);
+      }
+    }
+    return inverse;
+  }
+  maxima->Clear();
+  for (NodeId from : callers.hosts) maxima->AddLeft(callers.inverse[from], callers.pods[from]);
+  for (NodeId to : callees.hosts) maxima->AddRight(callees.inverse[to], callees.pods[to]);
+  inverse = maxima->Sum();
+  if (!law.loopback) return inverse;
+  for (NodeId node : callers.hosts) inverse -= of(node, node);
+  return std::max(0.0, inverse);
 }
 
 // Only ever compared for equality: no result depends on it.
@@ -56,6 +84,7 @@ void Evaluator::Reset(const State& state) {
     }
   }
   inverse_share_.assign(static_cast<size_t>(workloads) * placement_.node_count(), 0);
+  maxima_.Reserve(placement_.node_count());
   pod_traffic_.resize(workloads);
   on_node_.resize(workloads + 1);  // What does not belong is written over.
   for (NodeId node = 0; node < placement_.node_count(); ++node) RefreshShares(node);
@@ -240,24 +269,17 @@ void Evaluator::RefreshCall(CallId call) {
 void Evaluator::RefreshTransfer(CallId call) {
   const WorkloadId callee = calls_->calls[call].workload;
   const WorkloadId caller = CallerOf(call);
-  if (caller == kNone) return;
+  if (caller == kNone || calls_->calls[call].data_mbytes == 0) return;
   const double pairs = 1.0 * placement_.replicas(caller) * placement_.replicas(callee);
   if (pairs == 0) return;
-  const int nodes = placement_.node_count();
-  const double* caller_inverse = inverse_share_.data() + static_cast<size_t>(caller) * nodes;
-  const double* callee_inverse = inverse_share_.data() + static_cast<size_t>(callee) * nodes;
-  const uint16_t* callers = placement_.on_nodes(caller);
-  const uint16_t* callees = placement_.on_nodes(callee);
-  double inverse = 0;
-  for (NodeId from : hosts_[caller]) {
-    for (NodeId to : hosts_[callee]) {
-      if (law_.loopback && from == to) continue;
-      const double both = 1.0 * callers[from] * callees[to];
-      inverse += both * std::max(caller_inverse[from], callee_inverse[to]);
-    }
-  }
-  costs_[call].transfer_ms =
-      calls_->calls[call].data_mbytes * law_.transfer_ms_per_mbyte * inverse / pairs;
+  const auto nodes = static_cast<size_t>(placement_.node_count());
+  const auto ends_of = [&](WorkloadId workload) {
+    return Ends{hosts_[workload], placement_.on_nodes(workload),
+                inverse_share_.data() + static_cast<size_t>(workload) * nodes};
+  };
+  costs_[call].transfer_ms = calls_->calls[call].data_mbytes * law_.transfer_ms_per_mbyte *
+                             InverseOfPairs(law_, ends_of(caller), ends_of(callee), &maxima_) /
+                             pairs;
 }
 
 // The recursion of latency.h over one endpoint, with the parts along its slowest path.
@@ -277,14 +299,14 @@ void Evaluator::RefreshEndpoint(int endpoint) {
       Terms sum;
       for (int i = calls_->groups[g].first; i < calls_->groups[g].last; ++i) {
         const CallId callee = calls_->sequence[i];
-        Add(subtree_[callee], &sum);
+        AddTerms(subtree_[callee], 1, &sum);
         sum.network_ms += costs_[callee].hop_ms;
         sum.transfer_ms += costs_[callee].transfer_ms;
         sum.latency_ms += costs_[callee].hop_ms + costs_[callee].transfer_ms;
       }
       if (g == c.first_group || sum.latency_ms > slowest.latency_ms) slowest = sum;
     }
-    Add(slowest, &total);
+    AddTerms(slowest, 1, &total);
     subtree_[call] = total;
   }
   endpoint_terms_[endpoint] = subtree_[e.root];
@@ -292,7 +314,7 @@ void Evaluator::RefreshEndpoint(int endpoint) {
 
 void Evaluator::SumEndpoints() {
   terms_ = {};
-  for (const Terms& endpoint : endpoint_terms_) Add(endpoint, &terms_);
+  for (const Terms& endpoint : endpoint_terms_) AddTerms(endpoint, 1, &terms_);
   const double count = std::max<size_t>(1, endpoint_terms_.size());
   terms_.latency_ms /= count;
   terms_.execution_ms /= count;

@@ -12,6 +12,7 @@
 #include "model/move_gains.h"
 #include "model/parallel_calls.h"
 #include "model/placement.h"
+#include "model/sum_of_maxima.h"
 
 // What a state costs and what one move more would cost. Reward, features, search, the guard and
 // explanations all ask here; nothing else in the program knows a formula of latency.
@@ -118,8 +119,7 @@ class Evaluator {
   bool NeedsDistributions(int endpoint) const {
     return law_.slowest_of_each && !IsSequential(endpoint);
   }
-  // The workload that makes the call, or kNone.
-  WorkloadId CallerOf(CallId call) const { return caller_of_[call]; }
+  WorkloadId CallerOf(CallId call) const { return caller_of_[call]; }  // A workload, or kNone.
 
  private:
   struct Frame {
@@ -147,8 +147,7 @@ class Evaluator {
   void RefreshTransfer(CallId call);
   void RefreshEndpoint(int endpoint);
   void SumEndpoints();
-  // Adds what lives on the node to what the move touches.
-  void TouchNode(NodeId node);
+  void TouchNode(NodeId node);  // Adds what lives there to what the move touches.
   void TouchWorkload(WorkloadId workload);
   // The parts of a Commit: where pods are, with what that touches; what Undo needs; what is
   // computed anew.
@@ -181,6 +180,7 @@ class Evaluator {
   std::vector<Terms> endpoint_terms_;       // [endpoint]
   std::vector<Terms> subtree_;              // [call] scratch of RefreshEndpoint
   ParallelCalls parallel_;
+  SumOfMaxima maxima_;               // Scratch of RefreshTransfer.
   std::vector<double> pod_traffic_;  // [workload] scratch of RefreshShares
   std::vector<WorkloadId> on_node_;  // Scratch of WorkloadsOn.
 

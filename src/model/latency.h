@@ -94,6 +94,15 @@ struct Terms {
   static constexpr int kCount = 5;
 };
 
+// Adds `by` times each term.
+inline void AddTerms(const Terms& terms, double by, Terms* sum) {
+  sum->latency_ms += by * terms.latency_ms;
+  sum->execution_ms += by * terms.execution_ms;
+  sum->network_ms += by * terms.network_ms;
+  sum->transfer_ms += by * terms.transfer_ms;
+  sum->queueing_ms += by * terms.queueing_ms;
+}
+
 // Names of the terms in the order of the struct, for journals and JSON.
 const std::vector<std::string>& TermNames();
 double TermValue(const Terms& terms, int index);

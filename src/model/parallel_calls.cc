@@ -9,14 +9,6 @@
 namespace rudderfish {
 namespace {
 
-void AddScaled(const Terms& from, double by, Terms* to) {
-  to->latency_ms += by * from.latency_ms;
-  to->execution_ms += by * from.execution_ms;
-  to->network_ms += by * from.network_ms;
-  to->transfer_ms += by * from.transfer_ms;
-  to->queueing_ms += by * from.queueing_ms;
-}
-
 // Points of Gauss and Hermite's rule for a normal distribution, in standard deviations.
 constexpr double kOuterPoint = 1.7320508075688772, kOuterWeight = 1.0 / 6;
 constexpr double kNoVariance = 1e-12;
@@ -29,6 +21,8 @@ void ParallelCalls::Reset(const CallGraph& calls, int kinds) {
   replies_.resize(static_cast<size_t>(calls.call_count()) * kinds);
   fixed_ms_.resize(calls.call_count());
   loopback_ms_.resize(calls.call_count());
+  sites_.resize(calls.call_count());
+  listed_.reserve(replies_.size());
   int most = 0;
   for (const Call& call : calls.calls) most = std::max(most, call.last_group - call.first_group);
   groups_.resize(most);
@@ -37,11 +31,17 @@ void ParallelCalls::Reset(const CallGraph& calls, int kinds) {
   atoms_.reserve(static_cast<size_t>(most) * std::max(3, 2 * kinds));
 }
 
-double ParallelCalls::Share(const Evaluator& model, WorkloadId workload, KindId kind) {
+void ParallelCalls::ListSites(const Evaluator& model, CallId call) {
+  const WorkloadId workload = calls_->calls[call].workload;
   const int replicas = model.placement().replicas(workload);
-  if (replicas == 0) return kind == 0 ? 1 : 0;
-  const int here = model.placement().on_kind(workload, kind);
-  return here == 0 ? 0 : 1.0 * here / replicas;
+  Sites& sites = sites_[call];
+  sites.first = static_cast<int32_t>(listed_.size());
+  if (replicas == 0) listed_.push_back({0, 1});
+  for (KindId kind = 0; replicas > 0 && kind < kinds_; ++kind) {
+    const int here = model.placement().on_kind(workload, kind);
+    if (here > 0) listed_.push_back({kind, 1.0 * here / replicas});
+  }
+  sites.last = static_cast<int32_t>(listed_.size());
 }
 
 double ParallelCalls::HopMs(const Evaluator& model, CallId call, KindId from, KindId to) const {
@@ -71,19 +71,17 @@ double ParallelCalls::LoopbackMs(const Evaluator& model, CallId call) {
 
 Terms ParallelCalls::OfEndpoint(const Evaluator& model, int endpoint) {
   const Endpoint& e = calls_->endpoints[endpoint];
-  Terms terms;
+  listed_.clear();
   for (CallId call = e.end - 1; call >= e.root; --call) {
     loopback_ms_[call] = LoopbackMs(model, call);
     fixed_ms_[call] = loopback_ms_[call] + model.cost(call).transfer_ms;
-    const WorkloadId workload = calls_->calls[call].workload;
-    for (KindId kind = 0; kind < kinds_; ++kind) {
-      const double share = Share(model, workload, kind);
-      if (share == 0) continue;
-      Reply& reply = replies_[static_cast<size_t>(call) * kinds_ + kind];
-      reply = OfCall(model, call, kind);
-      if (call == e.root) AddScaled(reply.mean, share, &terms);
-    }
+    ListSites(model, call);
+    for (const Site& site : SitesOf(call))
+      replies_[static_cast<size_t>(call) * kinds_ + site.kind] = OfCall(model, call, site.kind);
   }
+  Terms terms;
+  for (const Site& site : SitesOf(e.root))
+    AddTerms(replies_[static_cast<size_t>(e.root) * kinds_ + site.kind].mean, site.share, &terms);
   return terms;
 }
 
@@ -104,21 +102,18 @@ ParallelCalls::Reply ParallelCalls::OfCall(const Evaluator& model, CallId call, 
     for (int g = 0; g < groups; ++g) ListAtoms(model, {c.first_group + g, g}, kind);
     slowest = Slowest(groups);
   }
-  AddScaled(slowest.mean, 1, &reply.mean);
+  AddTerms(slowest.mean, 1, &reply.mean);
   reply.variance = slowest.variance;
   return reply;
 }
 
 ParallelCalls::Reply ParallelCalls::Seen(const Evaluator& model, CallId call, KindId from) const {
-  const WorkloadId callee = calls_->calls[call].workload;
   Reply seen;
   double square = 0;
-  for (KindId to = 0; to < kinds_; ++to) {
-    const double share = Share(model, callee, to);
-    if (share == 0) continue;
+  for (const auto& [to, share] : SitesOf(call)) {
     const Reply& there = replies_[static_cast<size_t>(call) * kinds_ + to];
     const double hop_ms = HopMs(model, call, from, to);
-    AddScaled(there.mean, share, &seen.mean);
+    AddTerms(there.mean, share, &seen.mean);
     seen.mean.network_ms += share * hop_ms;
     seen.mean.latency_ms += share * hop_ms;
     const double ms = there.mean.latency_ms + hop_ms;
@@ -136,7 +131,7 @@ ParallelCalls::Reply ParallelCalls::OfGroup(const Evaluator& model, int group, K
   Reply sum;
   for (int i = calls_->groups[group].first; i < calls_->groups[group].last; ++i) {
     const Reply seen = Seen(model, calls_->sequence[i], from);
-    AddScaled(seen.mean, 1, &sum.mean);
+    AddTerms(seen.mean, 1, &sum.mean);
     sum.variance += seen.variance;
   }
   return sum;
@@ -157,9 +152,7 @@ void ParallelCalls::ListAtoms(const Evaluator& model, Group group, KindId from) 
     return;
   }
   const CallId call = calls_->sequence[first];
-  for (KindId to = 0; to < kinds_; ++to) {
-    const double share = Share(model, calls_->calls[call].workload, to);
-    if (share == 0) continue;
+  for (const auto& [to, share] : SitesOf(call)) {
     const Reply& there = replies_[static_cast<size_t>(call) * kinds_ + to];
     const double ms = there.mean.latency_ms + HopMs(model, call, from, to) + fixed_ms_[call];
     if (there.variance < kNoVariance) {
@@ -191,7 +184,7 @@ ParallelCalls::Reply ParallelCalls::Slowest(int groups) {
     square += weight * atom.ms * atom.ms;
   }
   Reply slowest;
-  for (int g = 0; g < groups; ++g) AddScaled(groups_[g].mean, first_[g], &slowest.mean);
+  for (int g = 0; g < groups; ++g) AddTerms(groups_[g].mean, first_[g], &slowest.mean);
   slowest.mean.network_ms += mean_ms - slowest.mean.latency_ms;
   slowest.mean.latency_ms = mean_ms;
   slowest.variance = std::max(0.0, square - mean_ms * mean_ms);

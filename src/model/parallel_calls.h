@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cluster/call_graph.h"
@@ -47,8 +48,20 @@ class ParallelCalls {
     int place = 0;  // Among those of the call.
   };
 
-  // Replicas of a workload on a kind, of one that has none all on the first.
-  static double Share(const Evaluator& model, WorkloadId workload, KindId kind);
+  // A kind where pods of a call's workload run, and which share of them.
+  struct Site {
+    KindId kind = 0;
+    double share = 0;
+  };
+  struct Sites {
+    int32_t first = 0, last = 0;  // Of listed_.
+  };
+
+  // Where the call's pods run; without any, all on the first kind.
+  void ListSites(const Evaluator& model, CallId call);
+  std::span<const Site> SitesOf(CallId call) const {
+    return std::span(listed_).subspan(sites_[call].first, sites_[call].last - sites_[call].first);
+  }
   // By how much the mean hop of a call is more than its kinds say: pods on one node.
   static double LoopbackMs(const Evaluator& model, CallId call);
   Reply OfCall(const Evaluator& model, CallId call, KindId kind);
@@ -65,6 +78,8 @@ class ParallelCalls {
   std::vector<Reply> replies_;         // [call][kind] of the call's pod; where one is
   std::vector<double> fixed_ms_;       // [call] transfer and loopback
   std::vector<double> loopback_ms_;    // [call]
+  std::vector<Sites> sites_;           // [call]
+  std::vector<Site> listed_;           // Of all calls of the endpoint that is looked at.
   std::vector<Reply> groups_;          // Of the call that is looked at.
   std::vector<Atom> atoms_;            // Of its groups.
   std::vector<double> below_, first_;  // [its group] share of atoms so far; how often it is slowest
