@@ -43,6 +43,7 @@ Forecast::Forecast(const ForecastOptions& options) : options_(options) {
     sum += std::pow(options.damping, h);
     damped_.push_back(sum);
   }
+  is_made_.assign(options.horizon, 1);
   season_.resize(std::max(options.season, 1));
   first_.resize(options.season);
   made_.resize(static_cast<size_t>(options.horizon) * options.horizon);
@@ -72,6 +73,16 @@ void Forecast::Reset() {
   }
 }
 
+void Forecast::Only(std::span<const int> steps_ahead) {
+  bool changes = false;
+  for (int h = 1; h <= options_.horizon; ++h) {
+    const char made = std::ranges::find(steps_ahead, h) != steps_ahead.end() ? 1 : 0;
+    changes = changes || made != is_made_[h - 1];
+    is_made_[h - 1] = made;
+  }
+  if (changes) Reset();
+}
+
 void Forecast::Observe(double value) {
   CHECK(std::isfinite(value) && value >= 0);
   Judge(value);
@@ -85,6 +96,7 @@ void Forecast::Observe(double value) {
 void Forecast::Judge(double value) {
   const int horizon = options_.horizon;
   for (int h = 1; h <= std::min(horizon, observations_); ++h) {
+    if (is_made_[h - 1] == 0) continue;
     const size_t at = static_cast<size_t>((observations_ - h) % horizon) * horizon + (h - 1);
     PerWeight& badness = badness_[h - 1];
     const PerWeight& made = made_[at];
@@ -155,6 +167,7 @@ void Forecast::Predict() {
   const int last = observations_ - 1;
   const size_t row = static_cast<size_t>(last % horizon) * horizon;
   for (int h = 1; h <= horizon; ++h) {
+    if (is_made_[h - 1] == 0) continue;
     const PerWeight& season = season_[(last + h) % season_.size()];
     PerWeight& made = made_[row + h - 1];
     for (int i = 0; i < kWeights; ++i)

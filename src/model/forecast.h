@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 // What a rate is going to be, from what it was, and how wrong such forecasts have been: Holt and
@@ -35,8 +36,12 @@ class Forecast {
   // REQUIRES: 1 <= horizon <= 1000, 0 <= season <= 100'000, 1 <= errors <= 10'000.
   explicit Forecast(const ForecastOptions& options);
 
-  // Forgets all.
+  // Forgets all, but not which steps ahead it forecasts.
   void Reset();
+
+  // Only the forecasts so many steps ahead are made, and only they are asked for. Forgets all if
+  // they are others than before. REQUIRES: each as in At.
+  void Only(std::span<const int> steps_ahead);
 
   // The value of the step that has ended. REQUIRES: finite, not negative.
   void Observe(double value);
@@ -83,6 +88,7 @@ class Forecast {
   std::vector<int> best_;           // [steps ahead - 1] Of the weights.
   std::vector<double> damped_;      // [steps ahead - 1] Trends that add up.
   std::vector<Errors> errors_;      // [steps ahead - 1]
+  std::vector<char> is_made_;       // [steps ahead - 1]
   int observations_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -46,6 +47,25 @@ TEST(Forecast, KeepsItsErrorsForEachDistance) {
   forecast.Reset();
   EXPECT_EQ(forecast.ErrorQuantile(1, 1), 0);
   EXPECT_EQ(forecast.At(2), 0);
+}
+
+TEST(Forecast, OfSomeDistancesIsThatOfAll) {
+  Rng rng(5);
+  Forecast all({.horizon = 6}), some({.horizon = 6});
+  some.Only(std::array{4, 1, 1});
+  for (int t = 0; t < 200; ++t) {
+    const double value = 50 + 20 * std::sin(t / 9.0) + 5 * rng.Uniform();
+    all.Observe(value);
+    some.Only(std::array{1, 4});  // No others: nothing is forgotten.
+    some.Observe(value);
+    for (const int ahead : {1, 4}) {
+      EXPECT_EQ(some.At(ahead), all.At(ahead));
+      EXPECT_EQ(some.ErrorRms(ahead), all.ErrorRms(ahead));
+      EXPECT_EQ(some.ErrorQuantile(ahead, .9), all.ErrorQuantile(ahead, .9));
+    }
+  }
+  some.Only(std::array{2});
+  EXPECT_EQ(some.observations(), 0);
 }
 
 // The mean absolute error `ahead` steps ahead, over the last `judged` of `steps`.

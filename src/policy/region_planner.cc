@@ -63,6 +63,7 @@ RegionPlanner::RegionPlanner(std::shared_ptr<const RegionPlanning> planning, int
                     std::any_of(of_pairs.begin(), of_pairs.end(), [](float w) { return w != 0; });
   pair_rows_.resize(history_.size() * size_t{RegionScalingTask::kWidths.candidate});
   pair_scores_.resize(history_.size());
+  pairs_.resize(history_.size());
   for (auto* begin : {&batch_.candidate_begin, &batch_.node_begin, &batch_.workload_begin,
                       &batch_.placement_begin, &batch_.call_begin}) {
     begin->reserve(2);
@@ -135,27 +136,36 @@ RegionOutlook RegionPlanner::OutlookOf(const RoutingQuestion& question, int regi
           .notice = own.notice};
 }
 
-void RegionPlanner::PricePairs(const RoutingQuestion& question, int origin,
-                               std::span<double> costs) {
+void RegionPlanner::PricePairs(const RoutingQuestion& question, std::span<double> costs) {
+  const RegionNetwork& network = question.laws->network();
+  for (size_t to = 0; to < pairs_.size(); ++to) {
+    const RegionSight& seen = question.regions[to];
+    const RegionOutlook outlook = OutlookOf(question, static_cast<int>(to));
+    const double serves = std::max(1, seen.ready_nodes()) * network.service.node_per_s();
+    pairs_[to] = {.lost = outlook.lost * outlook.on_spot,
+                  .storm = outlook.storm * outlook.on_spot,
+                  .notice = outlook.notice * outlook.on_spot,
+                  .full = seen.load_per_s / serves,
+                  .pending = outlook.pending,
+                  .surge = outlook.surge};
+  }
+  const size_t n = pairs_.size();
+  for (size_t from = 0; from < n; ++from)
+    PriceFrom(question, static_cast<int>(from), costs.subspan(from * n, n));
+}
+
+void RegionPlanner::PriceFrom(const RoutingQuestion& question, int origin,
+                              std::span<double> costs) {
   const RegionNetwork& network = question.laws->network();
   const std::span<const float> weights = PairWeights(*planning_);
   constexpr auto kWidth = static_cast<size_t>(RegionScalingTask::kWidths.candidate);
   for (size_t to = 0; to < costs.size(); ++to) {
     const auto target = static_cast<int>(to);
-    const RegionSight& seen = question.regions[to];
-    const RegionOutlook outlook = OutlookOf(question, target);
-    const double serves = std::max(1, seen.ready_nodes()) * network.service.node_per_s();
+    RegionPair pair = pairs_[to];
+    pair.foreign = target == origin ? 0.0 : 1.0;
+    pair.trip = network.TripS(origin, target) / network.service.deadline_s;
     float* row = pair_rows_.data() + to * kWidth;
-    RegionScalingTask::WritePair(
-        {.foreign = target == origin ? 0.0 : 1.0,
-         .trip = network.TripS(origin, target) / network.service.deadline_s,
-         .lost = outlook.lost * outlook.on_spot,
-         .storm = outlook.storm * outlook.on_spot,
-         .notice = outlook.notice * outlook.on_spot,
-         .full = seen.load_per_s / serves,
-         .pending = outlook.pending,
-         .surge = outlook.surge},
-        row);
+    RegionScalingTask::WritePair(pair, row);
     const float* features = row + FirstPairFeature();
     double gain = 0;
     for (size_t f = 0; f < weights.size(); ++f) gain += weights[f] * features[f];
@@ -187,13 +197,14 @@ void RegionPlanner::Ask(const RoutingQuestion& question, const Needs& needs, int
   RegionScalingTask::Space(asked, planning_->rule, &space_);
   batch_.Clear();
   RegionScalingTask::Encode(asked, space_, &batch_);
-  const std::vector<float>& weights = planning_->weights;
-  scores_.clear();
-  for (int i = 0; i < static_cast<int>(space_.choices.size()); ++i) {
-    const float* row = Row(i);
-    float sum = 0;
-    for (size_t f = 0; f < FirstPairFeature(); ++f) sum += weights[f] * row[f];
-    scores_.push_back(sum);
+  scores_.assign(space_.choices.size(), 0);
+  // Feature by feature: sums of different choices do not wait for each other.
+  constexpr auto kWidth = static_cast<size_t>(RegionScalingTask::kWidths.candidate);
+  for (size_t f = 0; f < FirstPairFeature(); ++f) {
+    const float weight = planning_->weights[f];
+    if (weight == 0) continue;
+    const float* feature = batch_.candidates.data() + f;
+    for (size_t i = 0; i < scores_.size(); ++i) scores_[i] += weight * feature[i * kWidth];
   }
 }
 

@@ -53,9 +53,9 @@ class RegionPlanner {
   // Whether a pair of regions has a price that was learned, or somebody looks at what would have
   // one.
   bool looks_at_pairs() const { return looks_at_pairs_; }
-  // Takes that price, of requests from `origin`, off `costs` [target], in units. What was seen of
-  // regions is that of the last Plan.
-  void PricePairs(const RoutingQuestion& question, int origin, std::span<double> costs);
+  // Takes that price off `costs` [origin][target], in units. What was seen of regions is that of
+  // the last Plan.
+  void PricePairs(const RoutingQuestion& question, std::span<double> costs);
 
   // Of the last question.
   const RegionScalingSpace& space() const { return space_; }
@@ -73,6 +73,7 @@ class RegionPlanner {
 
   RegionOutlook OutlookOf(const RoutingQuestion& question, int region) const;
   void Remember(const RoutingQuestion& question, std::span<const int> asked);
+  void PriceFrom(const RoutingQuestion& question, int origin, std::span<double> costs);
   void Ask(const RoutingQuestion& question, const Needs& needs, int region);
   int Best() const;
 
@@ -83,6 +84,7 @@ class RegionPlanner {
   GraphBatch batch_;
   std::vector<float> scores_;
   bool looks_at_pairs_ = false;
+  std::vector<RegionPair> pairs_;               // [target] Without what depends on the origin.
   std::vector<float> pair_rows_, pair_scores_;  // [target] Of one origin.
 };
 

@@ -103,12 +103,15 @@ TEST(RegionPlanner, TakesLearnedPricesOffPairs) {
   RegionPlanner planner(planned.planning, 3);
   EXPECT_TRUE(planner.looks_at_pairs());
   planned.sights[2].load_per_s = 0;
-  std::vector<double> costs = {1, 1, 1};
-  planner.PricePairs({.laws = planned.laws.get(), .regions = planned.sights}, 1, costs);
+  std::vector<double> costs(9, 1.0);
+  planner.PricePairs({.laws = planned.laws.get(), .regions = planned.sights}, costs);
   const double full = 400.0 / (8 * 80) / 0.5;
-  EXPECT_NEAR(costs[0], 1 + 2 - full, 1e-6);
-  EXPECT_NEAR(costs[1], 1 - full, 1e-6);
-  EXPECT_NEAR(costs[2], 1 + 2, 1e-6);
+  for (int from = 0; from < 3; ++from) {
+    for (int to = 0; to < 3; ++to) {
+      const double foreign = from == to ? 0 : 2;
+      EXPECT_NEAR(costs[from * 3 + to], 1 + foreign - (to == 2 ? 0 : full), 1e-6);
+    }
+  }
 }
 
 TEST(RegionPlanner, TakesRequestsAwayFromSpotNodesThatAreScarce) {
@@ -117,10 +120,11 @@ TEST(RegionPlanner, TakesRequestsAwayFromSpotNodesThatAreScarce) {
   RegionPlanner planner(planned.planning, 3);
   EXPECT_TRUE(planner.looks_at_pairs());
   const auto costs = [&] {
-    std::vector<double> of(3, 1.0);
+    std::vector<double> of(9, 1.0);
     const RoutingQuestion question{
         .has_spot = true, .laws = planned.laws.get(), .regions = planned.sights};
-    planner.PricePairs(question, 0, of);
+    planner.PricePairs(question, of);
+    of.resize(3);  // Of the first origin.
     return of;
   };
   const auto plan = [&](int step) {

@@ -277,6 +277,13 @@ struct SplitMemory final : RuleMemory {
     nodes.resize(n);
   }
 
+  // Forecasts are asked for so many steps on, and one.
+  void LookAhead(int steps) {
+    if (steps == lead) return;
+    lead = steps;
+    for (Forecast& forecast : forecasts) forecast.Only(std::array{1, lead});
+  }
+
   // Demand so many steps on, with headroom for errors; `truth` is what is known of it.
   std::span<const double> Expect(int steps, double headroom, std::span<const double> truth) {
     const size_t n = expected.size();
@@ -294,6 +301,7 @@ struct SplitMemory final : RuleMemory {
 
   TrafficSplitSolver solver;
   std::vector<Forecast> forecasts;  // [origin]
+  int lead = 0;
   std::vector<double> expected, standing;
   std::vector<double> errors;  // [target] Of forecasts of its load, relative.
   std::optional<RegionPlanner> planner;
@@ -323,18 +331,14 @@ class SplitPolicy final : public RoutingPolicy {
     own->See(question);
     const RegionNetwork& network = question.laws->network();
     const int n = network.size();
+    const int lead = LeadOf(network, question.interval_s);
+    own->LookAhead(lead);
     for (int from = 0; from < n; ++from) own->forecasts[from].Observe(own->demand[from]);
     Price(question, own);
     const std::span<const double> truth =
         rule_.foresees ? question.true_demand_per_s : std::span<const double>();
     // Where requests should go: any region may have all nodes of its quota, not in full use.
-    double start_s = 0;
-    for (int to = 0; to < n; ++to) {
-      own->nodes[to] = network.regions[to].nodes_max;
-      start_s = std::max(start_s, network.regions[to].start_high_s);
-    }
-    const int lead = std::clamp(static_cast<int>(std::ceil(start_s / question.interval_s)) + 1, 1,
-                                SplitMemory::kHorizon);
+    for (int to = 0; to < n; ++to) own->nodes[to] = network.regions[to].nodes_max;
     TrafficSplitSolver::Problem problem{.per_s = own->Expect(lead, rule_.headroom, truth),
                                         .pair_cost = own->pair,
                                         .nodes = own->nodes,
@@ -358,6 +362,14 @@ class SplitPolicy final : public RoutingPolicy {
   bool foresees() const override { return rule_.foresees; }
 
  private:
+  // How many intervals ahead nodes are to be ordered: until the slowest of them serves.
+  static int LeadOf(const RegionNetwork& network, double interval_s) {
+    double start_s = 0;
+    for (const Region& region : network.regions) start_s = std::max(start_s, region.start_high_s);
+    return std::clamp(static_cast<int>(std::ceil(start_s / interval_s)) + 1, 1,
+                      SplitMemory::kHorizon);
+  }
+
   // Errors of origins are taken as independent of each other; there are none `lead` 0 ahead.
   void Plan(const RoutingQuestion& question, int lead, SplitMemory* own,
             std::span<const int> asked) const {
@@ -419,12 +431,8 @@ class SplitPolicy final : public RoutingPolicy {
                 : kInfinite;
       }
     }
-    if (!own->planner || !own->planner->looks_at_pairs()) return;
-    const auto n = static_cast<size_t>(network.size());
-    for (size_t from = 0; from < n; ++from) {
-      own->planner->PricePairs(question, static_cast<int>(from),
-                               std::span(own->pair).subspan(from * n, n));
-    }
+    if (own->planner && own->planner->looks_at_pairs())
+      own->planner->PricePairs(question, own->pair);
   }
 
   SplitRouting rule_;

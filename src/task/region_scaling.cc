@@ -200,51 +200,83 @@ constexpr std::array<Feature<ChoiceView, RegionPair>, 63> kChoiceTable{{
 static_assert(kChoiceTable[kChoiceTable.size() - RegionScalingTask::kPairFeatures].name ==
               "pair_foreign");
 
-void AddChoice(const RegionScalingQuestion& q, const RegionScalingRule& rule, double use,
-               double spot_share, RegionScalingSpace* space) {
+// std::ceil and std::lround of what is not negative, without a call of a library.
+int RoundUp(double value) {
+  const int below = static_cast<int>(value);
+  return value > below ? below + 1 : below;
+}
+int RoundToNearest(double value) {
+  const int below = static_cast<int>(value);
+  return value - below >= 0.5 ? below + 1 : below;
+}
+
+double PreparedFor(const RegionScalingQuestion& q) { return std::max(q.load_per_s, 1e-3); }
+
+double& TermOf(RegionTerm term, RegionChoice* choice) {
+  return choice->cost[static_cast<int>(term)];
+}
+
+// Late requests and waiting with so many ready nodes, in units a request, if demand is so many
+// errors of forecasts higher.
+double LateAt(const RegionScalingQuestion& q, int nodes, double errors) {
+  const double load = PreparedFor(q);
+  return q.laws.QueueCost(nodes, std::max(0.0, load * (1 + errors * q.error))) / load;
+}
+
+// What choices of one use have in common: all but how many of their nodes are on spot.
+RegionChoice WithoutSpot(const RegionScalingQuestion& q, const RegionScalingRule& rule,
+                         double use) {
   const RegionLaws& laws = q.laws;
   const RegionNetwork& network = laws.network();
   const RegionService& service = network.service;
-  const double load = std::max(q.load_per_s, 1e-3);
+  const double load = PreparedFor(q);
   const int most = std::min(network.regions[q.region].nodes_max, laws.queue().nodes_max());
-  RegionChoice choice{.use = use, .spot_share = spot_share};
   const int nodes =
       std::clamp(static_cast<int>(std::ceil(load / (service.node_per_s() * use))), 1, most);
-  const int spot = static_cast<int>(std::lround(spot_share * nodes));
-  choice.nodes[kOnDemand] = nodes - spot;
-  choice.nodes[kSpot] = spot;
-  const auto term = [&](RegionTerm one) -> double& { return choice.cost[static_cast<int>(one)]; };
+  RegionChoice choice{.use = use};
+  choice.nodes[kOnDemand] = nodes;
   const double busy = std::min(1.0, load / (nodes * service.node_per_s()));
-  const double per_h = choice.nodes[0] * q.seen.node_per_h[0] + spot * q.seen.node_per_h[1];
-  term(RegionTerm::kNodes) = per_h / 3600 / laws.unit() / load;
   const double kw = nodes * service.WattsAt(busy) * network.regions[q.region].pue / 1000;
-  term(RegionTerm::kCarbon) = kw * q.seen.carbon_g_per_kwh / 1000 / 3600 *
-                              network.objective.carbon_per_kg / laws.unit() / load;
-  const auto late_at = [&](int ready, double errors) {
-    return laws.QueueCost(ready, std::max(0.0, load * (1 + errors * q.error))) / load;
-  };
+  TermOf(RegionTerm::kCarbon, &choice) = kw * q.seen.carbon_g_per_kwh / 1000 / 3600 *
+                                         network.objective.carbon_per_kg / laws.unit() / load;
   for (const Likely& one : kDemands) {
-    term(RegionTerm::kLate) += one.weight * late_at(nodes, one.errors * rule.spread);
-    choice.late_likely += one.weight * late_at(nodes, one.errors);
+    const double late = LateAt(q, nodes, one.errors);
+    choice.late_likely += one.weight * late;
+    TermOf(RegionTerm::kLate, &choice) +=
+        one.weight * (rule.spread == 1 ? late : LateAt(q, nodes, one.errors * rule.spread));
   }
-  choice.late_high = late_at(nodes, kRareDemand);
-  if (spot > 0) {
-    const double in_loss = q.interval_s / 3600;  // Until traffic is sent elsewhere.
-    for (const double lost : kLostAtOnce) {
-      const int left = nodes - static_cast<int>(std::ceil(lost * spot));
-      term(RegionTerm::kReclaim) += in_loss * std::max(0.0, late_at(left, 0) - late_at(nodes, 0)) /
-                                    static_cast<double>(std::size(kLostAtOnce));
-    }
-  }
+  choice.late_high = LateAt(q, nodes, kRareDemand);
   const int now = q.seen.nodes();
-  const int changes =
-      std::abs(choice.nodes[0] - q.seen.nodes(0)) + std::abs(spot - q.seen.nodes(1));
-  term(RegionTerm::kChange) = changes * network.objective.change * laws.mean_on_demand_per_h() /
-                              60 / laws.unit() / (load * q.hold_s);
   choice.direction = std::log(use / rule.use);
   choice.shrink = std::max(0, now - nodes) / std::max(1.0, static_cast<double>(now));
   choice.grow = std::max(0, nodes - now) / std::max(1.0, static_cast<double>(now));
-  space->choices.push_back(choice);
+  return choice;
+}
+
+// `before`: LateAt of all nodes, where forecasts do not err.
+void OnSpot(const RegionScalingQuestion& q, double spot_share, double before,
+            RegionChoice* choice) {
+  const RegionLaws& laws = q.laws;
+  const double load = PreparedFor(q);
+  const int nodes = choice->nodes[kOnDemand], spot = RoundToNearest(spot_share * nodes);
+  choice->spot_share = spot_share;
+  choice->nodes[kOnDemand] = nodes - spot;
+  choice->nodes[kSpot] = spot;
+  const double per_h = choice->nodes[0] * q.seen.node_per_h[0] + spot * q.seen.node_per_h[1];
+  TermOf(RegionTerm::kNodes, choice) = per_h / 3600 / laws.unit() / load;
+  if (spot > 0) {
+    const double in_loss = q.interval_s / 3600;  // Until traffic is sent elsewhere.
+    for (const double lost : kLostAtOnce) {
+      const int left = nodes - RoundUp(lost * spot);
+      TermOf(RegionTerm::kReclaim, choice) += in_loss * std::max(0.0, LateAt(q, left, 0) - before) /
+                                              static_cast<double>(std::size(kLostAtOnce));
+    }
+  }
+  const int changes =
+      std::abs(choice->nodes[0] - q.seen.nodes(0)) + std::abs(spot - q.seen.nodes(1));
+  TermOf(RegionTerm::kChange, choice) = changes * laws.network().objective.change *
+                                        laws.mean_on_demand_per_h() / 60 / laws.unit() /
+                                        (load * q.hold_s);
 }
 
 }  // namespace
@@ -290,9 +322,11 @@ void RegionScalingTask::Space(const RegionScalingQuestion& question, const Regio
   space->choices.clear();
   for (const double times : kUses) {
     const double use = std::min(times * rule.use, kUseMost);
+    const RegionChoice without = WithoutSpot(question, rule, use);
+    const double late = LateAt(question, without.nodes[kOnDemand], 0);
     for (const double spot : kSpotShares) {
       if (spot > 0 && !question.has_spot) break;
-      AddChoice(question, rule, use, spot, space);
+      OnSpot(question, spot, late, &space->choices.emplace_back(without));
     }
   }
 }
