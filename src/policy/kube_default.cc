@@ -110,29 +110,34 @@ std::unique_ptr<Memory> NodeScorePolicy::NewMemory(uint64_t) const {
   return std::make_unique<Memory>();
 }
 
+void ChooseByScores(NodeScoring scoring, const Ask& ask, NodeId from, Answer* answer) {
+  const ActionSpace& space = *ask.space;
+  const State& state = ask.model->state();
+  answer->choice = kStop;
+  answer->value = 0;
+  answer->scores.clear();
+  int64_t best = 0;
+  for (int c = 0; c < space.count(); ++c) {
+    const Move& move = space.candidates[c].move;
+    if (from != kNone && move.from != from) {
+      answer->scores.push_back(0);
+      continue;
+    }
+    const PodScores scores(scoring, *ask.model, move.workload, move.from);
+    const int64_t gain = scores.Of(move.to) - scores.Of(move.from);
+    answer->scores.push_back(static_cast<float>(gain));
+    if (gain <= 0 || gain < best) continue;
+    if (gain > best ||
+        ComesFirst(state, state.pods.node, move, space.candidates[answer->choice].move))
+      answer->choice = c;
+    best = gain;
+  }
+  answer->scores.push_back(0);
+}
+
 void NodeScorePolicy::Decide(std::span<Ask> asks, std::span<Answer> answers) const {
   CHECK_EQ(asks.size(), answers.size());
-  for (size_t i = 0; i < asks.size(); ++i) {
-    const ActionSpace& space = *asks[i].space;
-    const State& state = asks[i].model->state();
-    Answer& answer = answers[i];
-    answer.choice = kStop;
-    answer.value = 0;
-    answer.scores.clear();
-    int64_t best = 0;
-    for (int c = 0; c < space.count(); ++c) {
-      const Move& move = space.candidates[c].move;
-      const PodScores scores(scoring_, *asks[i].model, move.workload, move.from);
-      const int64_t gain = scores.Of(move.to) - scores.Of(move.from);
-      answer.scores.push_back(static_cast<float>(gain));
-      if (gain <= 0 || gain < best) continue;
-      if (gain > best ||
-          ComesFirst(state, state.pods.node, move, space.candidates[answer.choice].move))
-        answer.choice = c;
-      best = gain;
-    }
-    answer.scores.push_back(0);
-  }
+  for (size_t i = 0; i < asks.size(); ++i) ChooseByScores(scoring_, asks[i], kNone, &answers[i]);
 }
 
 }  // namespace rudderfish

@@ -30,6 +30,9 @@ int64_t MostAllocatedScore(const Resources& requested, const Resources& allocata
 
 enum class NodeScoring { kKubeDefault, kLeastAllocated, kMostAllocated };
 
+// The move that gains most by the scores, among those from `from` alone; kNone: from any node.
+void ChooseByScores(NodeScoring scoring, const Ask& ask, NodeId from, Answer* answer);
+
 class NodeScorePolicy final : public Policy {
  public:
   explicit NodeScorePolicy(NodeScoring scoring) : scoring_(scoring) {}

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "policy/descheduler.h"
 #include "policy/lookahead.h"
 #include "policy/neural.h"
 #include "policy/policy_makers.h"
@@ -41,6 +42,15 @@ Result<std::unique_ptr<Policy>> MakeLookahead(const PolicyOptions& given, const 
   if ((is_limited || given.IsGiven("width")) && !given.IsGiven("evaluations"))
     options.budget.evaluations = std::numeric_limits<int64_t>::max();
   return std::make_unique<LookaheadPolicy>(given.text(), std::move(options));
+}
+
+Result<std::unique_ptr<Policy>> MakeDescheduler(const PolicyOptions& given, const Task&) {
+  const DeschedulerThresholds thresholds{.low = given.Number("low"), .high = given.Number("high")};
+  if (thresholds.low >= thresholds.high) {
+    return Invalid("policy `{}`: low ({} %) must be less than high ({} %)", given.text(),
+                   thresholds.low, thresholds.high);
+  }
+  return std::make_unique<DeschedulerPolicy>(thresholds);
 }
 
 Result<std::unique_ptr<Policy>> MakeBestOf(const PolicyOptions& given, const Task& task) {

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "policy/baselines.h"
+#include "policy/descheduler.h"
 #include "policy/exact.h"
 #include "policy/greedy.h"
 #include "policy/kube_default.h"
@@ -54,6 +55,9 @@ TEST_F(PolicyContract, LeastAllocated) {
 }
 TEST_F(PolicyContract, MostAllocated) {
   Check(NodeScorePolicy(NodeScoring::kMostAllocated), {.stops = false});
+}
+TEST_F(PolicyContract, DeschedulerKeepsIt) {
+  Check(DeschedulerPolicy({.low = 30, .high = 40}), {.stops = false});
 }
 TEST_F(PolicyContract, GreedyKeepsIt) { Check(GreedyPolicy()); }
 TEST_F(PolicyContract, LookaheadKeepsIt) {

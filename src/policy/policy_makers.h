@@ -17,6 +17,7 @@ namespace rudderfish {
 
 using MoveMaker = Result<std::unique_ptr<Policy>> (*)(const PolicyOptions&, const Task&);
 Result<std::unique_ptr<Policy>> MakeLookahead(const PolicyOptions& options, const Task& task);
+Result<std::unique_ptr<Policy>> MakeDescheduler(const PolicyOptions& options, const Task& task);
 Result<std::unique_ptr<Policy>> MakeBestOf(const PolicyOptions& options, const Task& task);
 
 // `left_out`: see MakePlacementPolicy.
