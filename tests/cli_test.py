@@ -825,7 +825,44 @@ class Tasks(Cli):
         self.assertIn("16 regions", self.succeed("scenario", "show", "multicloud-16"))
         self.assertIn("requests go to 16 regions", self.succeed("scenario", "list"))
         self.assertEqual(len(json.loads(self.succeed("inspect", regions, "-o", "json"))["regions"]), 16)
-        self.refuse("simulate", regions, "--policy", "static", says="multicloud-16.yaml")
+
+    def test_simulate_tells_an_episode_of_routing(self):
+        regions = TOP / "scenarios/multicloud-16.yaml"
+        told = self.succeed("simulate", regions, "--policy", "mpc", "--variant", "spot", "--alternatives", "2")
+        self.assertRegex(told, r"multicloud-16, spot: 16 regions, decided by mpc every 60 s, episode 0 of seed 1\n")
+        self.assertRegex(told, r"  0:05:00  \d[\d.]* requests/s; then objective \d\.\d{4}, \d+\.\d\d % late\n")
+        self.assertRegex(told, r"one more costs \d+\.\d{3} \((nodes|egress|carbon|late|wait) \d")
+        episode = json.loads(self.succeed("simulate", regions, "--policy", "mpc", "--variant", "spot", "-o", "json"))
+        self.assertEqual(len(episode["steps"]), 240)
+        for step in episode["steps"]:
+            for origin, shares in step["services"][0]["shares"].items():
+                self.assertAlmostEqual(sum(shares.values()), 1, 6, origin)
+        # The same episode as the first one that is judged.
+        judged = self.run_cli("evaluate", regions, "--policy", "mpc", "--variant", "spot", "--episodes", "1", "-o", "csv").stdout
+        head, row = (line.split(",") for line in judged.splitlines())
+        self.assertAlmostEqual(float(dict(zip(head, row))["objective"]), episode["figures"]["objective"], 4)
+        several = ("simulate", TOP / "scenarios/multicloud-services.yaml", "--policy", "lp", "--regions")
+        self.assertIn("search:", self.succeed(*several, "us-east4,europe-west2"))
+        for more, says in ((("--variant", "calm,spot"), "--variant: name one variant"), (("--load", "a"), "--load: not for --task route"),
+                           (("--starts", "a"), "--starts: not for"), (("--policy", "hpa"), "the policies of the task route are")):
+            self.refuse("simulate", regions, *(() if "--policy" in more else ("--policy", "lp")), *more, says=says)
+
+    def test_simulate_tells_an_episode_of_scaling(self):
+        redis = TOP / "scenarios/redis.yaml"
+        told = self.succeed("simulate", redis, "--policy", "hpa:cpu=60", "--load", "ramp")
+        self.assertIn("redis, ramp: scaled by hpa:cpu=60 every 15 s, episode 0 of seed 1\n", told)
+        self.assertRegex(told, r"  0:00:15 to 0:\d\d:\d\d  nothing changes: ")
+        self.assertRegex(told, r"redis-follower 1 -> 2: \d+ % of the slots of 1 ready pod are busy with [\d.]+ calls/s; late, by the Model: "
+                               r"\d+\.\d\d % with 1, \d+\.\d\d % with 2, ")
+        episode = json.loads(self.succeed("simulate", redis, "--policy", "hpa:cpu=60", "--load", "ramp", "--line", "3", "-o", "json"))
+        rows = self.run_cli("evaluate", redis, "--policy", "hpa:cpu=60", "--load", "ramp", "--episodes", "4", "-o", "csv").stdout.splitlines()
+        judged = dict(zip(rows[0].split(","), rows[4].split(",")))
+        self.assertAlmostEqual(float(judged["core_hours"]), episode["figures"]["core_hours"], 4)
+        self.assertEqual(sum(len(step["changes"]) for step in episode["steps"]), episode["figures"]["changes"])
+        for more, says in ((("--load", "ramp,flash"), "--load: name one load"), (("--variant", "a"), "--variant: requires --task route"),
+                           (("--objective", "a"), "--objective: not for --task scale"), (("--load", "rmp"), "did you mean `ramp`")):
+            self.refuse("simulate", redis, "--policy", "hpa:cpu=60", *more, says=says)
+        self.refuse("simulate", SCENARIO, "--policy", "greedy", "--load", "ramp", says="--load: requires --task scale")
 
     def test_services_that_share_nodes_are_judged_together_and_each(self):
         regions = TOP / "scenarios/multicloud-services.yaml"

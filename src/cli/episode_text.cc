@@ -208,6 +208,11 @@ OrderedJson StepJson(const Episode& episode, const ExplainedStep& step) {
 
 }  // namespace
 
+std::string EpisodeClock(double at_s) {
+  const auto seconds = static_cast<int64_t>(std::llround(at_s));
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
 std::string EpisodeHead(const Episode& episode) {
   const State& state = episode.initial;
   const std::string start = episode.starts_file.empty()

@@ -32,6 +32,9 @@ struct Episode {
   bool has_scores = false;  // Of the policy's own, that say more than gains.
 };
 
+// "0:05:00": since the beginning of an episode.
+std::string EpisodeClock(double at_s);
+
 std::string EpisodeHead(const Episode& episode);
 std::string StepText(const Episode& episode, const ExplainedStep& step);
 std::string EpisodeFoot(const Episode& episode);

@@ -11,6 +11,8 @@
 #include "cli/output.h"
 #include "cli/placement_commands.h"
 #include "cli/policy_list.h"
+#include "cli/simulate_routing.h"
+#include "cli/simulate_scaling.h"
 #include "cli/terminal.h"
 #include "control/controller.h"
 #include "policy/kube_default.h"
@@ -156,27 +158,16 @@ Result<ExitStatus> Tell(Narrator* narrator, OutputFormat format, Episode* episod
   return ExitStatus::kDone;
 }
 
-Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session&) {
+Result<ExitStatus> RunSimulate(const Arguments& arguments, const Session& session) {
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
-  // One episode of scaling is the timeline of `evaluate --report`; moves can be told in any world.
-  const std::optional<std::string> named =
-      arguments.Has("task") || scenario.places_pods() || scenario.regions != nullptr
-          ? arguments.Text("task")
-          : "move";
-  TRY_ASSIGN(const TaskKind task, TaskFor(named, scenario, path));
-  if (task == TaskKind::kRoute) {
-    return Invalid(
-        "{}: has `regions`: `evaluate` compares policies there; `simulate` shows moves and "
-        "placements",
-        path);
+  TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
+  if (task == TaskKind::kRoute) return SimulateRouting(scenario, arguments);
+  for (const std::string_view option : {"variant", "regions"}) {
+    if (arguments.Has(option)) return Invalid("--{}: requires --task route", option);
   }
-  if (task == TaskKind::kScale) {
-    return Invalid(
-        "--task scale: `simulate` shows moves and placements; `evaluate {} --task scale --report "
-        "FILE.html` shows an episode, interval by interval",
-        path);
-  }
+  if (task == TaskKind::kScale) return SimulateScaling(scenario, arguments, session);
+  if (arguments.Has("load")) return Invalid("--load: requires --task scale");
   TRY_ASSIGN(std::shared_ptr<const Scenario> placement, PlacementScenario(path, arguments));
   if (placement != nullptr) return SimulatePlacement(std::move(placement), arguments);
   TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
@@ -212,8 +203,12 @@ CommandSpec SimulateCommand() {
       .operands = {{.name = "SCENARIO"}},
       .options = {{"--policy", "POLICY",
                    "policy: a name, a run folder or a checkpoint (see `rudderfish policies`)"},
-                  {"--task", "move|place",
-                   "kind of decision (default: place if the scenario has `arrivals`, else move)"},
+                  {"--task", "move|place|scale|route",
+                   "kind of decision (default: route if the scenario has `regions`, place if it "
+                   "has `arrivals`, scale if it has `load`, else move)"},
+                  {"--regions", "NAME[,...]", "(routing) regions to use (default: all)"},
+                  {"--variant", "NAME", "(routing) variant to play (default: the first)"},
+                  {"--load", "NAME", "(scaling) load to play (default: the first)"},
                   {"--seed", "S", "random seed of the episode and the policy (default 1)"},
                   {"--objective", "TERM[:WEIGHT,...]",
                    "(placement) objective to minimize (default: the scenario's objective)"},
@@ -224,11 +219,14 @@ CommandSpec SimulateCommand() {
                    "episode that `evaluate` draws with the same seed"},
                   {"--select", "config=C,pattern=P",
                    "use the first matching line of the --starts file, if --line is not set"},
-                  {"--alternatives", "N", "number of alternatives to show (default 5)"},
+                  {"--alternatives", "N",
+                   "number of alternatives to show of a decision; of shares that a route moves "
+                   "(default: 5 for moves, 4 for replicas, 3 for others)"},
                   {"-o,--output", "table|json", "output format (default: text)"}},
-      .examples =
-          {"simulate scenarios/continuum-7x21.yaml --policy runs/a --seed 7",
-           "simulate chain.yaml --policy lookahead --starts starts.jsonl --line 12 -o json"},
+      .examples = {"simulate scenarios/continuum-7x21.yaml --policy runs/a --seed 7",
+                   "simulate chain.yaml --policy lookahead --starts starts.jsonl --line 12 -o json",
+                   "simulate scenarios/redis.yaml --policy hpa:cpu=60 --load ramp",
+                   "simulate scenarios/multicloud-16.yaml --policy mpc --variant spot"},
       .run = RunSimulate};
 }
 
