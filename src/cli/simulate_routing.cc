@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/text_table.h"
 #include "cli/episode_text.h"
 #include "cli/output.h"
 #include "cli/policy_list.h"
