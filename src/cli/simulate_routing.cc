@@ -164,7 +164,7 @@ OrderedJson JsonOf(const ToldRouting& told, const RoutedService& service, const 
 OrderedJson JsonOf(const RoutingFigures& figures) {
   return {{"requests", figures.requests},
           {"objective", figures.objective()},
-          {"late_share", figures.late_share()},
+          {"late_percent", 100 * figures.late_share()},
           {"dollars_per_h", figures.dollars_per_h()},
           {"carbon_kg_per_h", figures.carbon_kg_per_h()},
           {"changes", figures.changes}};

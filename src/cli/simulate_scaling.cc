@@ -135,7 +135,7 @@ OrderedJson JsonOf(const ScalingStep& step, const ServedApplication& application
   OrderedJson json{{"at_s", step.moment.at_s},
                    {"requests_per_s", step.moment.requests_per_s},
                    {"p95_ms", step.moment.p95_ms},
-                   {"late_share", step.moment.late_share},
+                   {"violation_share", step.moment.late_share},
                    {"metrics_requests_per_s",
                     step.has_samples ? OrderedJson(step.requests_per_s) : OrderedJson(nullptr)}};
   OrderedJson& replicas = json["replicas"] = OrderedJson::object();

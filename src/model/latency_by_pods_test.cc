@@ -227,6 +227,33 @@ TEST(Evaluator, EqualsTheLawsWrittenOutOverPairsOfPods) {
   }
 }
 
+// So many nodes that pairs of them are not summed one by one.
+TEST(Evaluator, EqualsTheLawsWhereManyNodesHavePodsOfBothEnds) {
+  testing::WorldBuilder world;
+  const LayerId layer = world.Layer("cloud");
+  const KindId kind = world.Kind("node", layer);
+  const WorkloadId front = world.Workload("front", 10, 10), back = world.Workload("back", 10, 10);
+  Rng rng(7);
+  for (int i = 0; i < 50; ++i) {
+    const NodeId node = world.Node(kind, 8000, 8000);
+    for (uint32_t pods = rng.Below(3); pods > 0; --pods) world.Pod(front, node);
+    for (uint32_t pods = 1 + rng.Below(2); pods > 0; --pods) world.Pod(back, node);
+  }
+  world.Endpoint(
+      {.workload = front, .groups = {{{.workload = back, .execution_ms = 2, .data_mbytes = 0.5}}}});
+  State state = world.Build();
+  Catalog catalog = *state.catalog;
+  for (NodeKind& one : catalog.kinds) one.bandwidth_mbytes_per_s = 30;
+  state.catalog = std::make_shared<const Catalog>(std::move(catalog));
+  for (double& background : state.nodes.background_mbytes_per_s) background = rng.Uniform(0, 29);
+  for (const LatencyLaw* law : {&LatencyLaw::Reach(), &LatencyLaw::Physical()}) {
+    Evaluator model(*law);
+    model.Reset(state);
+    EXPECT_GT(model.Now().transfer_ms, 0);
+    ExpectEqual(model, state);
+  }
+}
+
 TEST(Evaluator, KnowsOfEveryCallItsEndpointItsCallerAndWhomItTouches) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const State state = BusyWorld(seed);

@@ -11,9 +11,9 @@
 // A node is underutilized if the requests of its pods are below the low threshold of its
 // allocatable CPU and of its memory, and overutilized if they are above the high one of either. As
 // long as there are nodes of both kinds, a pod leaves the most used of the overutilized nodes that
-// one may leave, and goes where kube-scheduler's default scores put it. Which of the node's pods:
-// the descheduler evicts them by priority and QoS class; among pods that are equal in both, the one
-// whose scores gain most. Latency plays no part.
+// one may leave, and goes where kube-scheduler's default scores put it: the pod whose scores gain
+// most. Latency plays no part. The descheduler itself evicts by priority and QoS class, and has a
+// threshold for the number of pods as well; a State says nothing of these.
 
 namespace rudderfish {
 
