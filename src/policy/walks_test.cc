@@ -145,6 +145,61 @@ TEST(Walks, NoPlanMovesAPodBack) {
   }
 }
 
+// Lists, of the moves that begin a plan, those of one workload alone, as a client of REACH does that
+// names one pod for each service.
+class OneWorkloadFirst final : public Task {
+ public:
+  OneWorkloadFirst(const MigrationTask& task, WorkloadId first) : task_(task), first_(first) {}
+
+  std::string_view name() const override { return task_.name(); }
+  int max_steps() const override { return task_.max_steps(); }
+  const FeatureTable& features() const override { return task_.features(); }
+  GraphWidths widths() const override { return task_.widths(); }
+  void Space(Evaluator* model, const Question& question, ActionSpace* space) const override {
+    task_.Space(model, question, space);
+    if (question.step > 0) return;
+    std::erase_if(space->candidates,
+                  [this](const Candidate& candidate) { return candidate.move.workload != first_; });
+  }
+  void Encode(Evaluator* model, const Question& question, ActionSpace* space,
+              GraphBatch* batch) const override {
+    task_.Encode(model, question, space, batch);
+  }
+  void Decode(const State& state, const ActionSpace& space, int choice,
+              Decision* decision) const override {
+    task_.Decode(state, space, choice, decision);
+  }
+  double StepCost(const Question& question) const override { return task_.StepCost(question); }
+
+ private:
+  const MigrationTask& task_;
+  WorkloadId first_;
+};
+
+TEST(Walks, APlanBeginsWithAMoveThatTheQuestionLists) {
+  Rng rng(6);
+  const MigrationTask task({});
+  const SoftmaxPolicy stepper(50);
+  Walks walks(stepper, 4, 1);
+  Evaluator model(LatencyLaw::Reach());
+  ActionSpace space;
+  int begun = 0;
+  for (int i = 0; i < 60; ++i) {
+    const State state = ContinuumWorld({}, &rng);
+    model.Reset(state);
+    for (WorkloadId first = 0; first < state.catalog->workload_count(); ++first) {
+      const OneWorkloadFirst listed(task, first);
+      listed.Space(&model, {}, &space);
+      for (const Plan& plan : walks.PlanFrom({&model, &listed, {}, &space, nullptr})) {
+        if (plan.moves.empty()) continue;
+        EXPECT_NE(FindCandidate(space, plan.moves.front()), kStop);
+        ++begun;
+      }
+    }
+  }
+  EXPECT_GT(begun, 500) << "a better plan nearly always begins with any one of the workloads";
+}
+
 TEST(Walks, ChanceComesFromTheSeed) {
   Rng rng(4);
   const MigrationTask task({});
