@@ -64,15 +64,26 @@ void LayerTargets::ListGroups(const CallGraph& calls) {
       }
       Consider();
     }
-    for (const Call& call : calls.calls) {
+    for (CallId at = 0; at < calls.call_count(); ++at) {
+      const Call& call = calls.calls[at];
       if (!movable(call.workload)) continue;
       clear();
       assignment_[call.workload] = layer;
       Consider();
-      if (call.caller == kNone) continue;
-      const WorkloadId caller = calls.calls[call.caller].workload;
-      if (!movable(caller)) continue;
-      assignment_[caller] = layer;
+      if (call.caller != kNone && movable(calls.calls[call.caller].workload)) {
+        assignment_[calls.calls[call.caller].workload] = layer;
+        Consider();
+      }
+      // In preorder what a call leads to follows it.
+      CallId end = at + 1;
+      for (; end < calls.call_count() && calls.calls[end].caller >= at; ++end) {
+      }
+      if (end <= at + 2) continue;  // None, or one: a pair.
+      clear();
+      for (CallId led_to = at; led_to < end; ++led_to) {
+        const WorkloadId w = calls.calls[led_to].workload;
+        if (movable(w)) assignment_[w] = layer;
+      }
       Consider();
     }
   }

@@ -14,8 +14,9 @@
 // does not see across, and takes these as directions.
 //
 // With few workloads and layers it ranks all assignments; else those that send one workload, a
-// caller and its callee, an endpoint's workloads, or all of them to one layer. Of the assignments
-// only those better than `bar_ms` are listed.
+// caller and its callee, a workload and all that its call leads to, an endpoint's workloads, or all
+// of them to one layer: at most three for each call and layer. Of the assignments only those better
+// than `bar_ms` are listed.
 
 namespace rudderfish {
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "model/evaluator.h"
@@ -83,6 +84,18 @@ TEST(LayerTargets, RanksGroupsWhereThereAreTooManyAssignments) {
   ASSERT_GT(ranked.targets.count(), 0);
   for (WorkloadId w = 1; w <= 12; ++w) EXPECT_EQ(ranked.targets.layers(0)[w], 1);
   EXPECT_LT(ranked.targets.count(), 100);
+}
+
+TEST(LayerTargets, AWorkloadGoesWithAllThatItCalls) {
+  const Ranked ranked(FarChain(12), 1e9, Steps(100, 0.5));
+  const std::vector<LayerId> last_four{kNone, kNone, kNone, kNone, kNone, kNone, kNone,
+                                       kNone, kNone, 1,     1,     1,     1};
+  int listed = 0;
+  for (int i = 0; i < ranked.targets.count(); ++i) {
+    const auto layers = ranked.targets.layers(i);
+    listed += std::equal(layers.begin(), layers.end(), last_four.begin(), last_four.end());
+  }
+  EXPECT_EQ(listed, 1);
 }
 
 TEST(LayerTargets, LeavesTheCursorAsFound) {

@@ -332,7 +332,13 @@ std::set<Assignment> Everything(const World& world) {
   return all;
 }
 
-// All, those of an endpoint, one, and a caller with its callee, to one layer.
+bool LeadsTo(const CallGraph& calls, CallId from, CallId to) {
+  while (to != kNone && to != from) to = calls.calls[to].caller;
+  return to == from;
+}
+
+// All, those of an endpoint, one, a caller with its callee, and one with all that it leads to, to
+// one layer.
 std::set<Assignment> Groups(const World& world) {
   const CallGraph& calls = *world.state.calls;
   const std::vector<WorkloadId> movers = world.Movers();
@@ -352,9 +358,16 @@ std::set<Assignment> Groups(const World& world) {
         sent.insert(calls.calls[call].workload);
       add(sent);
     }
-    for (const Call& call : calls.calls) {
+    for (CallId at = 0; at < calls.call_count(); ++at) {
+      const Call& call = calls.calls[at];
       add({call.workload});
       if (call.caller != kNone) add({call.workload, calls.calls[call.caller].workload});
+      if (!world.state.catalog->workloads[call.workload].movable) continue;
+      std::set<WorkloadId> sent;
+      for (CallId other = 0; other < calls.call_count(); ++other) {
+        if (LeadsTo(calls, at, other)) sent.insert(calls.calls[other].workload);
+      }
+      add(sent);
     }
   }
   return groups;

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "policy/greedy.h"
-#include "policy/walks.h"
 
 namespace rudderfish {
 namespace {
@@ -42,7 +41,7 @@ LookaheadPolicy::LookaheadPolicy(std::string name, LookaheadOptions options)
 
 std::unique_ptr<Memory> LookaheadPolicy::NewMemory(uint64_t seed) const {
   auto memory = std::make_unique<LookaheadMemory>();
-  if (options_.stepper != nullptr) memory->walks.emplace(*options_.stepper, 0, seed);
+  if (options_.stepper != nullptr) memory->walks.emplace(*options_.stepper, options_.walks, seed);
   return memory;
 }
 

@@ -7,19 +7,21 @@
 #include "base/clock.h"
 #include "policy/beam.h"
 #include "policy/policy.h"
+#include "policy/walks.h"
 
 // Look-ahead over several moves on the Model: plans once, then follows the plan while every
 // question comes from where the plan leads, and plans anew when it does not.
 //
 // The best plans of a beam search are appraised exactly beside greedy's plan and staying, so that
-// the answer is never worse on the Model than either. With a learned stepper (policy/walks.h) its
-// plan stands beside them, and the search also looks around it.
+// the answer is never worse on the Model than either. With a learned stepper the plans of its walks
+// (policy/walks.h) stand beside them, and the search also looks around the best.
 
 namespace rudderfish {
 
 struct LookaheadOptions {
   SearchBudget budget;
   std::shared_ptr<const Policy> stepper;  // May be null.
+  WalkOptions walks;                      // Of the stepper.
   std::shared_ptr<const Clock> clock =
       std::make_shared<SystemClock>();  // Read only if the budget is of time.
 };

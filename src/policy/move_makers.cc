@@ -28,6 +28,10 @@ Result<std::unique_ptr<Policy>> MakeLookahead(const PolicyOptions& given, const 
     TRY_ASSIGN(options.stepper,
                LoadNeuralPolicy(std::filesystem::path(given.Text(kRunOption)), task));
     if (!given.IsGiven("width")) options.budget.width = kWidthBesideWalk;
+    options.walks.directed = given.Integer("directed");
+  } else if (given.IsGiven("directed")) {
+    return Invalid("policy `{}`: option `directed` needs `run`, whose walks it directs",
+                   given.text());
   }
   options.budget.patience = given.Integer("patience");
   options.budget.evaluations = given.LargeInteger("evaluations");
@@ -60,9 +64,10 @@ Result<std::unique_ptr<Policy>> MakeBestOf(const PolicyOptions& given, const Tas
   }
   TRY_ASSIGN(std::shared_ptr<const Policy> learned,
              LoadNeuralPolicy(std::filesystem::path(given.Text(kRunOption)), task));
-  return std::make_unique<WalkPolicy>(
-      given.text(), std::move(learned),
-      WalkOptions{.samples = given.Integer("samples"), .beside_greedy = true});
+  return std::make_unique<WalkPolicy>(given.text(), std::move(learned),
+                                      WalkOptions{.samples = given.Integer("samples"),
+                                                  .directed = given.Integer("directed"),
+                                                  .beside_greedy = true});
 }
 
 }  // namespace rudderfish

@@ -19,8 +19,8 @@ std::string NameOrRefusal(const std::string& spec) {
 
 TEST(MoveMakers, ASearchTakesATrainedPolicy) {
   const std::string shipped = SourcePath("policies/continuum.safetensors");
-  for (const char* search :
-       {"lookahead:", "lookahead:width=8,patience=2,", "best-of:", "best-of:samples=4,"}) {
+  for (const char* search : {"lookahead:", "lookahead:width=8,patience=2,", "lookahead:directed=0,",
+                             "best-of:", "best-of:samples=4,", "best-of:samples=0,directed=4,"}) {
     const std::string spec = search + ("run=" + shipped);
     EXPECT_EQ(NameOrRefusal(spec), spec);
   }
@@ -32,6 +32,10 @@ TEST(MoveMakers, ASearchNamesTheRunThatIsMissing) {
               HasSubstr("no/such/run: no such checkpoint"));
   EXPECT_THAT(NameOrRefusal("best-of:run=no/such/run"),
               HasSubstr("no/such/run: no such checkpoint"));
+}
+
+TEST(MoveMakers, OnlyWalksAreDirected) {
+  EXPECT_THAT(NameOrRefusal("lookahead:directed=2"), HasSubstr("option `directed` needs `run`"));
 }
 
 }  // namespace

@@ -49,6 +49,11 @@ PolicyOption Run(std::string_view help) {
   return {kRunOption, PolicyOption::Kind::kPath, "", 0, 0, help, {}};
 }
 
+PolicyOption Directed() {
+  return Integer("directed", "2", 0, 1000,
+                 "plans of it that begin by bringing workloads together in a layer");
+}
+
 template <class P, auto... kArguments>
 Result<std::unique_ptr<Policy>> Simple(const PolicyOptions&, const Task&) {
   return std::make_unique<P>(kArguments...);
@@ -95,12 +100,11 @@ std::vector<PolicyRow> MoveRows() {
                    "allow"),
            Span("time", "", 1e-3, kDayMs,
                 "time for a plan; given without width, the search is as wide as it allows"),
-           Run("a trained policy whose plan stands beside those of the search")},
+           Directed(), Run("a trained policy whose plans stand beside those of the search")},
        ""},
-      {kMove, "best-of",
-       "the best of several plans that a trained policy samples, greedy's plan and staying",
+      {kMove, "best-of", "the best of several plans of a trained policy, greedy's plan and staying",
        &MakeBestOf,
-       Options{Integer("samples", "16", 1, 100'000, "plans that it samples"),
+       Options{Integer("samples", "16", 0, 100'000, "plans that it samples"), Directed(),
                Run("the trained policy; required")},
        "best-of:run=RUN"},
       {kMove,

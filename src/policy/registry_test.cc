@@ -110,7 +110,7 @@ TEST(Registry, APolicyOfAnotherTaskIsRefused) {
 TEST(Registry, OptionsAreRefusedWithWhatThereIs) {
   EXPECT_EQ(ErrorOf("lookahead:widht=5"),
             "policy `lookahead:widht=5`: unknown option `widht`; did you mean `width`? (there are "
-            "width, patience, evaluations, time, run)");
+            "width, patience, evaluations, time, directed, run)");
   EXPECT_EQ(ErrorOf("lookahead:width=0"),
             "policy `lookahead:width=0`: `width` is `0`, expected an integer from 1 to 1048576");
   EXPECT_THAT(ErrorOf("lookahead:width=1.5"), HasSubstr("expected an integer"));

@@ -17,7 +17,7 @@ constexpr double kBetterByMs = 0.5;
 class WalkMemory final : public PlanMemory {
  public:
   WalkMemory(const Policy& stepper, const WalkOptions& options, uint64_t seed)
-      : walks_(stepper, options.samples, seed), beside_greedy_(options.beside_greedy) {}
+      : walks_(stepper, options, seed), beside_greedy_(options.beside_greedy) {}
 
   void Decide(const Ask& ask, Answer* answer) {
     if (!Follow(ask, answer)) return Adopt(BestPlan(ask), ask, answer);
@@ -49,9 +49,14 @@ class WalkMemory final : public PlanMemory {
 
 }  // namespace
 
-Walks::Walks(const Policy& stepper, int samples, uint64_t seed)
-    : stepper_(stepper), walks_(samples + 1), plans_(samples + 1), rng_(seed) {
-  CHECK_GE(samples, 0);
+Walks::Walks(const Policy& stepper, const WalkOptions& options, uint64_t seed)
+    : stepper_(stepper),
+      directed_(options.directed),
+      walks_(1 + options.directed + options.samples),
+      plans_(walks_.size()),
+      rng_(seed) {
+  CHECK_GE(options.samples, 0);
+  CHECK_GE(options.directed, 0);
   for (size_t i = 0; i < walks_.size(); ++i) walks_[i].memory = stepper.NewMemory(seed + i);
   for (Plan& plan : plans_) plan.moves.reserve(kPlanMovesReserved);
   answers_.resize(walks_.size());
@@ -62,8 +67,12 @@ std::span<const Plan> Walks::PlanFrom(const Ask& ask) {
   while (!live_.empty()) Step(ask);
   for (size_t i = 0; i < walks_.size(); ++i) {
     const Walk& walk = walks_[i].walk;
-    const auto way = walk.moves().first(static_cast<size_t>(walk.best_steps()));
-    order_.Order(ask.model, way, *ask.space, &plans_[i]);
+    if (walks_[i].idle) {
+      plans_[i].moves.clear();
+    } else {
+      const auto way = walk.moves().first(static_cast<size_t>(walk.best_steps()));
+      order_.Order(ask.model, way, *ask.space, &plans_[i]);
+    }
     // The shortest way may begin with a move that the question does not list.
     const std::vector<Move>& moves = plans_[i].moves;
     if (ask.space->exhaustive && !moves.empty() &&
@@ -76,14 +85,53 @@ std::span<const Plan> Walks::PlanFrom(const Ask& ask) {
 
 void Walks::Begin(const Ask& ask) {
   live_.clear();
+  // In a large world one walk is dear enough.
+  const int targets = ask.space->exhaustive ? ListTargets(ask) : 0;
   for (size_t i = 0; i < walks_.size(); ++i) {
     One& one = walks_[i];
+    const int rank = i <= static_cast<size_t>(directed_) ? static_cast<int>(i) - 1 : kNone;
+    one.idle = rank >= targets;  // It would be the first walk once more.
+    if (one.idle) continue;
     if (one.model == nullptr) one.model = std::make_unique<Evaluator>(*ask.model);
     *one.model = *ask.model;
     one.model->ImagineMoves();
     one.memory->Restart();
     one.walk.Begin(*one.model, *ask.task, ask.question);
-    if (one.walk.steps_max() > 0) live_.push_back(i);
+    if (rank >= 0) Direct(ask, targets_.layers(rank), &one);
+    if (one.walk.steps() < one.walk.steps_max()) live_.push_back(i);
+  }
+}
+
+// How many there are.
+int Walks::ListTargets(const Ask& ask) {
+  if (directed_ == 0) return 0;
+  step_costs_ms_.assign(1, 0);
+  for (Question here = ask.question; here.step < ask.task->max_steps(); ++here.step)
+    step_costs_ms_.push_back(step_costs_ms_.back() + ask.task->StepCost(here));
+  cursor_.Reset(*ask.model);
+  targets_.List(*ask.model->state().catalog, ask.model->calls(), step_costs_ms_,
+                cursor_.by_kind().LatencyMs(), &cursor_);
+  return targets_.count();
+}
+
+// Brings the workloads to their layers, as far as there is room.
+void Walks::Direct(const Ask& ask, std::span<const LayerId> layers, One* one) {
+  const auto& kinds = ask.model->state().catalog->kinds;
+  const Placement& placement = one->model->placement();
+  const auto layer = [&](NodeId node) { return kinds[placement.kind(node)].layer; };
+  while (one->walk.steps() < one->walk.steps_max()) {
+    ask.task->Space(one->model.get(), one->walk.question(), &one->space);
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : one->space.candidates) {
+      const LayerId target = layers[candidate.move.workload];
+      if (target == kNone || layer(candidate.move.from) == target ||
+          layer(candidate.move.to) != target)
+        continue;
+      if (best == nullptr || candidate.gain_ms > best->gain_ms) best = &candidate;
+    }
+    if (best == nullptr) return;
+    one->model->CommitForGood(best->move);
+    one->walk.Note(*one->model, best->move);
   }
 }
 
@@ -100,8 +148,8 @@ void Walks::Step(const Ask& ask) {
   size_t kept = 0;
   for (size_t at = 0; at < live_.size(); ++at) {
     One& one = walks_[live_[at]];
-    // The first walk takes the likeliest answers.
-    const int choice = live_[at] == 0 ? answers_[at].choice : Draw(answers_[at].scores);
+    const bool draws = live_[at] > static_cast<size_t>(directed_);
+    const int choice = draws ? Draw(answers_[at].scores) : answers_[at].choice;
     if (choice == kStop) continue;
     const Move move = one.space.candidates[choice].move;
     one.model->CommitForGood(move);

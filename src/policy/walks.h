@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "model/layer_targets.h"
+#include "model/placement_cursor.h"
 #include "policy/greedy.h"
 #include "policy/move_order.h"
 #include "policy/plan.h"
@@ -20,16 +22,27 @@
 // where the plan leads, and walks again from each of these places: a plan from there replaces what
 // is left if it wins more by half a millisecond.
 //
+// A walk may begin with a coordinated step: the pods of some workloads go to one layer each, as
+// model/layer_targets.h ranks such targets, one after another by their gains as far as there is
+// room. Callers and callees that win only together are found there, past a hill that is many moves
+// wide. Where a question does not list all moves, no walk is directed.
+//
 // The stepper answers one question of a walk: its likeliest alternative, and Answer::scores, which
 // are log-probabilities, stop last.
 
 namespace rudderfish {
 
-// Walks side by side: each step asks the stepper about all of them as one batch. One walk takes the
-// likeliest answers, `samples` more draw theirs. Allocates nothing once it has walked as far.
+struct WalkOptions {
+  int samples = 0;   // Walks that draw their answers, beside the one that takes the likeliest.
+  int directed = 0;  // Walks that begin at the best targets, and then take the likeliest answers.
+  bool beside_greedy = false;  // Takes greedy's plan where it costs less than those of all walks.
+};
+
+// Walks side by side: each step asks the stepper about all of them as one batch. Allocates nothing
+// once it has walked as far.
 class Walks {
  public:
-  Walks(const Policy& stepper, int samples, uint64_t seed);
+  Walks(const Policy& stepper, const WalkOptions& options, uint64_t seed);
 
   // The plans that the walks from ask.model's placement lead to, appraised; empty ones
   // where a walk finds nothing better. Valid until the next call.
@@ -41,25 +54,27 @@ class Walks {
     std::unique_ptr<Memory> memory;
     ActionSpace space;
     Walk walk;
+    bool idle = false;  // There was no target for it.
   };
 
   void Begin(const Ask& ask);
+  int ListTargets(const Ask& ask);
+  void Direct(const Ask& ask, std::span<const LayerId> layers, One* one);
   void Step(const Ask& ask);
   int Draw(const std::vector<float>& scores);
 
   const Policy& stepper_;
-  std::vector<One> walks_;
+  const int directed_;
+  std::vector<One> walks_;   // The likeliest, those that are directed, those that draw.
   std::vector<Plan> plans_;  // [walk]
   Rng rng_;
   std::vector<size_t> live_;
   std::vector<Ask> asks_;
   std::vector<Answer> answers_;
   MoveOrder order_;
-};
-
-struct WalkOptions {
-  int samples = 0;
-  bool beside_greedy = false;  // Takes greedy's plan where it costs less than those of all walks.
+  LayerTargets targets_;
+  PlacementCursor cursor_;
+  std::vector<double> step_costs_ms_;  // [moves] of so many
 };
 
 class WalkPolicy final : public Policy {
