@@ -50,9 +50,14 @@ function(rudderfish_module name)
   endif()
 endfunction()
 
-# The frameworks' headers, parsed once for all test binaries instead of once a test file.
+# The frameworks' headers, parsed once for all test binaries instead of once a test file. Clang includes them in each: ccache takes the path
+# of its precompiled header for a part of the source, and every clone would compile all tests again.
+set(testing_headers gmock/gmock.h gtest/gtest.h rapidcheck/gtest.h)
 add_library(rudderfish_testing OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/empty.cc)
-target_precompile_headers(rudderfish_testing PRIVATE <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(TRANSFORM testing_headers REPLACE "(.+)" "<\\1>")
+  target_precompile_headers(rudderfish_testing PRIVATE ${testing_headers})
+endif()
 
 add_library(rudderfish_source_path STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/support/source_path.cc)
 target_include_directories(rudderfish_source_path PRIVATE ${CMAKE_SOURCE_DIR})
@@ -84,7 +89,13 @@ function(rudderfish_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} rudderfish_counting)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # For tests/support/.
-  target_precompile_headers(${name} REUSE_FROM rudderfish_testing)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${name} REUSE_FROM rudderfish_testing)
+  else()
+    foreach(header ${testing_headers})
+      target_compile_options(${name} PRIVATE "SHELL:-include ${header}")
+    endforeach()
+  endif()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${RUDDERFISH_UNITY})
   rudderfish_test_options(${name})
   # The thread sanitizer takes up to thirty times as long, on a machine that does other things twice that.
