@@ -42,7 +42,8 @@ class RunLive(unittest.TestCase):
             shutil.copy(EXAMPLE / name, cls.folder)
         config = (cls.folder / "rudderfish.yaml").read_text(encoding="utf-8")
         (cls.folder / "rudderfish.yaml").write_text(
-            config.replace("interval: 5s", "interval: 200ms").replace("cluster: {}", "cluster: {staleness: 3s}"), encoding="utf-8")
+            config.replace("interval: 5s", "interval: 200ms").replace("cluster: {}", "cluster: {staleness: 3s}")
+            .replace("../../policies", str(TOP / "policies")), encoding="utf-8")
         cls.kubeconfig = f"/var/lib/rudderfish-testbed/{NAME}/kubeconfig"
 
     def ask(self, *arguments):

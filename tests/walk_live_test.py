@@ -43,6 +43,7 @@ class Walk(unittest.TestCase):
         cls.top = pathlib.Path(holder.name)
         shutil.copytree(TOP / "examples", cls.top / "examples",
                         ignore=shutil.ignore_patterns("*.db*", "*.sock", "runs", "live.yaml", "seen.jsonl"))
+        (cls.top / "policies").symlink_to(TOP / "policies")
         CLUSTER.start(cls, "--layers", "cloud:2,edge:4,client:1", "--delays", str(TOP / "examples/continuum/continuum.links"))
         (cls.top / "bin").mkdir()
         (cls.top / "bin/rudderfish").symlink_to(PROGRAM)

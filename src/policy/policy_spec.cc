@@ -135,7 +135,7 @@ bool ReadsLikeAPath(std::string_view text) {
 
 PolicySpec WithinFolder(PolicySpec spec, const fs::path& folder) {
   if (spec.path().empty()) return spec;
-  const fs::path path = folder / spec.path();
+  const fs::path path = (folder / spec.path()).lexically_normal();
   std::error_code ignored;
   const bool is_word = spec.name.empty() && spec.bare_path.find('/') == std::string::npos &&
                        !spec.bare_path.ends_with(".safetensors");

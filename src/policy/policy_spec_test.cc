@@ -70,6 +70,7 @@ TEST(PolicySpec, IsRelativeToAFolderWhereItIsAPath) {
   EXPECT_EQ(within("greedy"), "greedy");
   EXPECT_EQ(within("runs/a"), "f/runs/a");
   EXPECT_EQ(within("mixed:cost=1,run=a"), "mixed:cost=1,run=f/a");
+  EXPECT_EQ(within("../runs/a"), "runs/a");
   EXPECT_EQ(within("gredy"), "gredy");  // A misspelt name is told by its own.
 }
 
