@@ -140,8 +140,8 @@ Result<ExitStatus> RunMove(const Arguments& arguments, const Session& session) {
                  std::chrono::duration_cast<Duration>(std::chrono::duration<double>(limit_s))));
   const std::string from = mover.pod().node;
   TRY_ASSIGN(const std::string refusal,
-             WhyTargetRefuses(connection.client.get(), mover.pod().id.Key(), mover.move().target,
-                              kCheckLimit));
+             TargetCheck(connection.client.get())
+                 .WhyRefuses(mover.pod().id.Key(), mover.move().target, kCheckLimit));
   if (!refusal.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "pod {} cannot be moved to {}: {}",
                 mover.pod().id.Key(), mover.move().target, refusal);

@@ -98,6 +98,11 @@ std::string_view SchedulingTables::NodeOf(const std::string& key) const {
   return at == pods_.end() ? std::string_view() : at->second.node;
 }
 
+std::shared_ptr<const PodClass> SchedulingTables::ShapeOf(const std::string& key) const {
+  const auto at = pods_.find(key);
+  return at == pods_.end() ? nullptr : at->second.shape;
+}
+
 void SchedulingTables::Enter(Placed* pod) {
   pod->at = rules_.nodes().Find(pod->node);
   if (pod->at == kNone) return;

@@ -53,6 +53,9 @@ class SchedulingTables {
   // Where it takes room; empty: nowhere.
   std::string_view NodeOf(const std::string& key) const;
 
+  // Of a pod that takes room somewhere; null: it does not.
+  std::shared_ptr<const PodClass> ShapeOf(const std::string& key) const;
+
   // Up to date.
   SchedulingRules& Rules();
 

@@ -49,6 +49,15 @@ TEST(SchedulingTables, AreWhatAFreshStartMakesOfTheSamePods) {
   EXPECT_EQ(free("b"), 900);
 }
 
+TEST(SchedulingTables, KnowTheShapeOfWhatTakesRoom) {
+  SchedulingTables tables;
+  const auto shape = TableShape("x");
+  tables.Place("x", shape, "a", PodLife::kServing);
+  EXPECT_EQ(tables.ShapeOf("x"), shape);
+  tables.Remove("x");
+  EXPECT_EQ(tables.ShapeOf("x"), nullptr);
+}
+
 TEST(SchedulingTables, WhatHasNotChangedIsNoNews) {
   SchedulingTables tables;
   EXPECT_TRUE(tables.PutNode(TableNode("a")));

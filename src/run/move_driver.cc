@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "run/target_check.h"
 
 namespace rudderfish {
 namespace {
@@ -14,6 +13,7 @@ constexpr Duration kBetweenMoveSteps = std::chrono::milliseconds(250);
 constexpr Duration kBetweenLastSteps = std::chrono::milliseconds(20);
 constexpr Duration kBetweenLooksForLeft = std::chrono::seconds(10);
 constexpr Duration kTargetCheckLimit = std::chrono::seconds(10);
+constexpr Duration kTargetsKept = std::chrono::seconds(60);  // With nothing to move.
 
 }  // namespace
 
@@ -105,6 +105,7 @@ void MoveDriver::Work() {
       StepAll(*word);
       BeginOrders(*word);
     }
+    FollowTargets();
     Publish();
     Wait();
   }
@@ -169,14 +170,25 @@ void MoveDriver::BeginOrders(Word word) {
   }
 }
 
+// The cluster is watched for as long as moves follow one another.
+void MoveDriver::FollowTargets() {
+  const Instant now = clock_->Now();
+  if (!moves_.empty()) busy_at_ = now;
+  if (targets_ == nullptr) return;
+  targets_->Poll();
+  if (now - busy_at_ > kTargetsKept) targets_.reset();
+}
+
 // Checked against what the API server says now, and not against what was seen when it was decided.
 Result<void> MoveDriver::BeginOne(const Order& order, const Options& options, PodMover* mover) {
   const PodIdentity& pod = order.pod;
   TRY(mover->Plan(pod.object_namespace, pod.name, order.target, options.limit));
   if (mover->pod().id.uid != pod.uid)
     return Fail(ErrorCode::kConflict, "pod {} was replaced", pod.Key());
+  if (targets_ == nullptr) targets_ = std::make_unique<TargetCheck>(client_.get());
+  busy_at_ = clock_->Now();
   TRY_ASSIGN(const std::string refusal,
-             WhyTargetRefuses(client_.get(), pod.Key(), order.target, kTargetCheckLimit));
+             targets_->WhyRefuses(pod.Key(), order.target, kTargetCheckLimit));
   if (!refusal.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "pod {} cannot be moved to {}: {}", pod.Key(),
                 order.target, refusal);

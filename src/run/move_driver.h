@@ -17,6 +17,7 @@
 #include "cluster/pod_move.h"
 #include "kube/api_client.h"
 #include "run/pod_mover.h"
+#include "run/target_check.h"
 
 // Carries out the moves that `rudderfish run` decides, on a thread and connections of its own, so
 // that no other decision waits for them. It goes on only as long as its owner says so again and
@@ -92,6 +93,7 @@ class MoveDriver {
   std::optional<Word> Hear();  // What holds now; nothing: the last word is too old.
   void LetGo();
   void BeginOrders(Word word);
+  void FollowTargets();
   Result<void> BeginOne(const Order& order, const Options& options, PodMover* mover);
   void TakeOverLeft();
   void StepAll(Word word);
@@ -104,6 +106,9 @@ class MoveDriver {
   std::vector<Under> moves_;  // Of the thread.
   Instant looked_for_left_;   // Of the thread.
   std::string told_;          // Of the thread: the trouble that was logged last.
+  // Of the thread, while there is something to move: then it watches the cluster.
+  std::unique_ptr<TargetCheck> targets_;
+  Instant busy_at_;  // Of the thread: when there was something last.
   // Of the thread: moves that are over and still listed, as a silent node keeps their pods.
   std::vector<std::string> over_;
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cluster/pod_move.h"
@@ -16,11 +17,14 @@
 namespace rudderfish {
 namespace {
 
-// What the cluster holds, and the class of one of its pods.
-class Looked final : public SchedulingObserver {
- public:
-  explicit Looked(std::string key) : key_(std::move(key)) {}
+// A pod that is to be moved was seen by others already.
+constexpr Duration kPodLimit = std::chrono::seconds(1);
+constexpr Duration kPodStep = std::chrono::milliseconds(20);
+constexpr Duration kOldest = std::chrono::seconds(15);
 
+// What the cluster holds.
+class Holdings final : public SchedulingObserver {
+ public:
   void NodeSeen(const SchedulingNode& node) override { tables.PutNode(node); }
   void NodeGone(const std::string& name) override { tables.RemoveNode(name); }
   void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
@@ -31,7 +35,6 @@ class Looked final : public SchedulingObserver {
   }
   void NamespaceGone(const std::string& name) override { tables.RemoveNamespace(name); }
   void PodSeen(const ObservedPod& pod) override {
-    if (pod.id.Key() == key_) shape = pod.shape;
     if (pod.node.empty()) return;
     tables.Place(pod.id.Key(), pod.shape, pod.node,
                  pod.is_terminating ? PodLife::kTerminating : PodLife::kServing);
@@ -39,29 +42,60 @@ class Looked final : public SchedulingObserver {
   void PodGone(const std::string& key) override { tables.Remove(key); }
 
   SchedulingTables tables;
-  std::shared_ptr<const PodClass> shape;
-
- private:
-  std::string key_;
 };
 
 }  // namespace
 
-Result<std::string> WhyTargetRefuses(kube::ApiClient* client, const std::string& pod_key,
-                                     const std::string& node, Duration limit) {
-  Looked looked(pod_key);
-  kube::SchedulingFollower follower(&client->clock(), &looked);
-  kube::ClusterFeed feed(client);
-  feed.Add(&follower);
+struct TargetCheck::Seen {
+  explicit Seen(kube::ApiClient* of) : client(of), follower(&of->clock(), &holdings), feed(of) {
+    feed.Add(&follower);
+  }
+
+  Result<void> BecomeFresh(const std::string& pod_key, Duration limit);
+
+  kube::ApiClient* client;
+  Holdings holdings;
+  kube::SchedulingFollower follower;
+  kube::ClusterFeed feed;
+  bool is_asked = false;
+};
+
+Result<void> TargetCheck::Seen::BecomeFresh(const std::string& pod_key, Duration limit) {
+  is_asked = true;
   TRY(feed.Sync(limit));
-  if (looked.shape == nullptr) return Fail(ErrorCode::kNotFound, "pod {} is not found", pod_key);
+  const Clock& clock = client->clock();
+  const Instant end = clock.Now() + kPodLimit;
+  feed.Poll(Duration::zero());
+  while (holdings.tables.ShapeOf(pod_key) == nullptr && clock.Now() < end) feed.Poll(kPodStep);
+  const std::optional<Instant> fresh = feed.FreshAsOf(follower);
+  if (!fresh || clock.Now() - *fresh > kOldest) {
+    const std::string trouble = feed.Trouble(follower);
+    return Fail(ErrorCode::kUnavailable, "what is known of the cluster is too old{}{}",
+                trouble.empty() ? "" : ": ", trouble);
+  }
+  return {};
+}
+
+TargetCheck::TargetCheck(kube::ApiClient* client) : seen_(std::make_unique<Seen>(client)) {}
+TargetCheck::~TargetCheck() = default;
+
+void TargetCheck::Poll() {
+  if (seen_->is_asked) seen_->feed.Poll(Duration::zero());
+}
+
+Result<std::string> TargetCheck::WhyRefuses(const std::string& pod_key, const std::string& node,
+                                            Duration limit) {
+  TRY(seen_->BecomeFresh(pod_key, limit));
+  SchedulingTables& tables = seen_->holdings.tables;
+  const std::shared_ptr<const PodClass> shape = tables.ShapeOf(pod_key);
+  if (shape == nullptr) return Fail(ErrorCode::kNotFound, "pod {} is not found", pod_key);
   // The replacement comes from the template, which has no node of an earlier move.
-  PodClass replacement = *looked.shape;
+  PodClass replacement = *shape;
   std::erase_if(replacement.node_selector,
                 [](const auto& label) { return label.first == kHostnameLabel; });
   if (!replacement.unmodelled.empty())
     return fmt::format("not known whether it fits: {}", fmt::join(replacement.unmodelled, ", "));
-  SchedulingRules& rules = looked.tables.Rules();
+  SchedulingRules& rules = tables.Rules();
   const NodeId at = rules.nodes().Find(node);
   if (at == kNone) return Fail(ErrorCode::kNotFound, "node {} is not found", node);
   const PodClassId pod = rules.Register(std::make_shared<const PodClass>(std::move(replacement)));
