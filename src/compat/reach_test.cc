@@ -238,8 +238,7 @@ TEST_F(Reach, LeadsNoClientBackToWhereItWas) {
   for (const std::string& name : std::vector<std::string>{
            "random", "kube-default", "least-allocated", "most-allocated", "greedy", "lookahead",
            "best-of:samples=4,run=" + SourcePath("policies/continuum.safetensors"),
-           SourcePath("policies/continuum.safetensors"),
-           SourcePath("policies/continuum-large.safetensors")}) {
+           SourcePath("policies/continuum.safetensors")}) {
     policy_ = std::move(MakePolicy(name, task_).value());
     ReachPlans plans;
     Json request = Request();
