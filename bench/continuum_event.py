@@ -83,7 +83,7 @@ def measured(bed, folder, options):
 
 def compared_by_event(bed, folder, options):
     runs = []
-    for start in range(options.starts):
+    for start in range(options.first_start - 1, options.starts):
         for policy in options.policies.split(","):
             say(f"{options.event}, start {start + 1} of {options.starts}, {policy}")
             bed.place_badly(start)
