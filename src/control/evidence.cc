@@ -137,9 +137,12 @@ void EvidenceWatch::NoteChange(const State& state) {
       changed_from_ = last_;
       change_ = change;
       told_ = 0;
-      for (Track& track : tracks_) {
-        track.before.reset();
-        if (track.newest.at <= state.at) track.before = track.newest;
+      if (!ReadBefore(state)) {  // What comes afterwards would be compared with nothing.
+        ++changes_unmeasured_;
+        changed_at_ = state.at;
+        has_changed_ = true;
+        last_ = state;
+        return;
       }
     } else {
       change_ += "; then " + change;
@@ -149,9 +152,23 @@ void EvidenceWatch::NoteChange(const State& state) {
     predicted_ = Predict(state, &model_);
     predicted_uncorrected_ = Predict(state, &uncorrected_);
     changed_at_ = state.at;
-    waiting_ = true;
+    has_changed_ = waiting_ = true;
   }
   last_ = state;
+}
+
+// A reading that the change before this one is still in says nothing of the time between them.
+bool EvidenceWatch::ReadBefore(const State& state) {
+  bool any = false;
+  for (Track& track : tracks_) {
+    track.before.reset();
+    const bool is_settled =
+        !has_changed_ || track.newest.at - track.newest.window >= changed_at_ + options_.settle;
+    if (track.newest.at > state.at || !is_settled) continue;
+    track.before = track.newest;
+    any = true;
+  }
+  return any;
 }
 
 void EvidenceWatch::Take(const Reading& reading) {

@@ -21,7 +21,8 @@
 // not rest on the last one.
 //
 // A change is settled when every endpoint that was read before it was read again with a window that
-// begins at least `settle` after it. Changes that come before that are one change. Not thread safe.
+// begins at least `settle` after it. Changes that come before that are one change. A change before
+// which nothing was read is not measured, and is no part of the next one. Not thread safe.
 
 namespace rudderfish {
 
@@ -112,6 +113,7 @@ class EvidenceWatch {
 
   Change Predict(const State& state, Evaluator* model) const;
   void NoteChange(const State& state);
+  bool ReadBefore(const State& state);  // False: nothing was.
   void Take(const Reading& reading);
   bool Settled() const;
   Result<void> Conclude();
@@ -124,7 +126,8 @@ class EvidenceWatch {
   State last_, changed_from_;
   bool seen_ = false;
   bool waiting_ = false;
-  std::chrono::nanoseconds changed_at_{0};
+  bool has_changed_ = false;
+  std::chrono::nanoseconds changed_at_{0};  // The last time, if it has.
   Change predicted_, predicted_uncorrected_;
   std::string change_;
   std::vector<Track> tracks_;

@@ -98,12 +98,48 @@ TEST_F(EvidenceTest, WithoutReadingsThereIsNoEvidence) {
   MoveOne();
   After(seconds(1));
   Observe();
-  After(minutes(11));
-  Observe();
   EXPECT_TRUE(sink_.rows.empty());
   EXPECT_EQ(watch_.changes_seen(), 1);
   EXPECT_EQ(watch_.changes_unmeasured(), 1);
   EXPECT_FALSE(watch_.waiting());
+}
+
+TEST_F(EvidenceTest, WithoutAReadingAfterwardsThereIsNoEvidence) {
+  Observe({Mean(200)});
+  After(seconds(20));
+  MoveOne();
+  Observe();
+  EXPECT_TRUE(watch_.waiting());
+  After(minutes(11));
+  Observe();
+  EXPECT_TRUE(sink_.rows.empty());
+  EXPECT_EQ(watch_.changes_unmeasured(), 1);
+  EXPECT_FALSE(watch_.waiting());
+}
+
+// As where moving begins before the first signal is there.
+TEST_F(EvidenceTest, AChangeBeforeTheFirstReadingDoesNotHideTheNextOne) {
+  Observe();
+  MoveOne(3);
+  After(seconds(1));
+  Observe();
+  After(seconds(20));
+  Observe({Mean(150)});  // The change may be within its window.
+  MoveOne(5);
+  After(seconds(1));
+  Observe();
+  EXPECT_EQ(watch_.changes_unmeasured(), 2);
+  After(seconds(45));
+  Observe({Mean(140)});
+  const double before_ms = Predicted();
+  MoveOne(4);
+  After(seconds(1));
+  Observe();
+  After(seconds(41));
+  Observe({Mean(120)});
+  ASSERT_EQ(sink_.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(sink_.rows[0].measured_change_ms, -20);
+  EXPECT_DOUBLE_EQ(sink_.rows[0].predicted_change_ms, Predicted() - before_ms);
 }
 
 TEST_F(EvidenceTest, ChangesThatFollowEachOtherAreOne) {
