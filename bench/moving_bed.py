@@ -91,9 +91,9 @@ class Continuum:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
                                 env=dict(os.environ, **environment))
 
-    def place_badly(self, start=0, layers=BAD_LAYERS):
-        """The same start is the same nodes; kube-scheduler chooses among them. The first is the nodes of these layers."""
-        bad = [name for name, layer in self.nodes.items() if layer in layers]
+    def place_badly(self, start=0):
+        """The same start is the same nodes; kube-scheduler chooses among them."""
+        bad = [name for name, layer in self.nodes.items() if layer in BAD_LAYERS]
         if start:
             bad = random.Random(start).sample(sorted(self.nodes), len(BAD_LAYERS) + 1)
         good = [name for name in self.nodes if name not in bad]
