@@ -20,16 +20,19 @@ Result<void> CanaryCluster::Refresh(State* state) {
 
 void CanaryCluster::Restrict() {
   auto catalog = std::make_shared<Catalog>(*whole_);
-  bool has_one = false;
+  Workload *first = nullptr, *last = nullptr;  // Of those that may be moved.
+  int picked = 0, left = 0;
   for (Workload& one : catalog->workloads) {
-    one.movable = one.movable && IsInShare(one.name, share_);
-    has_one |= one.movable;
+    if (!one.movable) continue;
+    one.movable = IsInShare(one.name, share_);
+    ++(one.movable ? picked : left);
+    if (first == nullptr) first = &one;
+    last = &one;
   }
-  // A small application would have no canary.
-  for (size_t w = 0; w < catalog->workloads.size() && !has_one; ++w) {
-    has_one = whole_->workloads[w].movable;
-    catalog->workloads[w].movable = has_one;
-  }
+  // Of a small application all may be picked, or none: there would be no control group, or no
+  // canary.
+  if (picked == 0 && first != nullptr) first->movable = true;
+  if (left == 0 && picked > 1) last->movable = false;
   restricted_ = std::move(catalog);
   restricted_by_ = share_;
 }

@@ -19,8 +19,8 @@ class CanaryCluster final : public Cluster {
   explicit CanaryCluster(Cluster* real) : real_(real) {}
   CanaryCluster(const CanaryCluster&) = delete;
 
-  // The share of the workloads, 0 to 1; at least one of those that may be moved. Versions of States
-  // do not tell.
+  // The share of the workloads, 0 to 1; at least one of those that may be moved, and below 1 not
+  // all, if there are two. Versions of States do not tell.
   void SetShare(double share) { share_ = share; }
 
   Result<void> Refresh(State* state) override;
