@@ -179,7 +179,8 @@ void MoveDriver::FollowTargets() {
   if (now - busy_at_ > kTargetsKept) targets_.reset();
 }
 
-// Checked against what the API server says now, and not against what was seen when it was decided.
+// Not against what was seen when it was decided: the pod and its target are read from the API
+// server, and room and rules are those that the watches told last.
 Result<void> MoveDriver::BeginOne(const Order& order, const Options& options, PodMover* mover) {
   const PodIdentity& pod = order.pod;
   TRY(mover->Plan(pod.object_namespace, pod.name, order.target, options.limit));

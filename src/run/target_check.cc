@@ -17,9 +17,9 @@
 namespace rudderfish {
 namespace {
 
-// A pod that is to be moved was seen by others already.
-constexpr Duration kPodLimit = std::chrono::seconds(1);
-constexpr Duration kPodStep = std::chrono::milliseconds(20);
+// How often, and how long each time, the watches are waited for: a second in all.
+constexpr int kWaits = 50;
+constexpr Duration kWait = std::chrono::milliseconds(20);
 constexpr Duration kOldest = std::chrono::seconds(15);
 
 // What the cluster holds.
@@ -51,6 +51,7 @@ struct TargetCheck::Seen {
     feed.Add(&follower);
   }
 
+  // Lists the cluster, or waits until the watches are up to date and have told of the pod.
   Result<void> BecomeFresh(const std::string& pod_key, Duration limit);
 
   kube::ApiClient* client;
@@ -63,12 +64,16 @@ struct TargetCheck::Seen {
 Result<void> TargetCheck::Seen::BecomeFresh(const std::string& pod_key, Duration limit) {
   is_asked = true;
   TRY(feed.Sync(limit));
-  const Clock& clock = client->clock();
-  const Instant end = clock.Now() + kPodLimit;
+  const auto is_fresh = [&] {
+    const std::optional<Instant> fresh = feed.FreshAsOf(follower);
+    return fresh && client->clock().Now() - *fresh <= kOldest;
+  };
   feed.Poll(Duration::zero());
-  while (holdings.tables.ShapeOf(pod_key) == nullptr && clock.Now() < end) feed.Poll(kPodStep);
-  const std::optional<Instant> fresh = feed.FreshAsOf(follower);
-  if (!fresh || clock.Now() - *fresh > kOldest) {
+  for (int k = 0; k < kWaits; ++k) {
+    if (is_fresh() && holdings.tables.ShapeOf(pod_key) != nullptr) break;
+    feed.Poll(kWait);
+  }
+  if (!is_fresh()) {
     const std::string trouble = feed.Trouble(follower);
     return Fail(ErrorCode::kUnavailable, "what is known of the cluster is too old{}{}",
                 trouble.empty() ? "" : ": ", trouble);

@@ -123,7 +123,7 @@ TEST(TargetCheck, WhatIsTooOldIsNoAnswer) {
     if (path == "/api/v1/pods")
       to->Chunk(EventLine("ADDED", PodJson{.name = "web", .owner = "w", .node = "b"}.Text()));
     to->Chunk(kEndOfList);
-    to->EndStream();  // And is watched anew by the next request.
+    to->EndStream();  // The client watches again.
   });
   const auto client = testing::OpenClient({.server = server.url()}, testing::QuickOptions(), clock);
   TargetCheck check(client.get());
