@@ -63,7 +63,7 @@ class Bed:
         return self.testbed("kubectl", "--", *words)
 
     def leave_nodes_bare(self):
-        """Nodes stay as they are, ready, and say nothing any more; nobody minds that they are silent."""
+        """Nodes stay ready and report nothing more; no controller reacts to their silence."""
         while not self.ask("GET", "/api/v1/namespaces/bench/serviceaccounts").get("items"):
             time.sleep(0.1)  # Without one there are no pods, and who makes it is about to end.
         for server in ("kube-controller-manager", "kwok"):

@@ -94,7 +94,7 @@ std::string ControllerText(const char* kind, const std::string& name, const std:
       kind, name, label, owners, 100);
 }
 
-// Pod `number`: of the application if it is one of its, else of nobody, on the other nodes.
+// Pod `number`: a pod of the application, or else one without an owner, on the other nodes.
 std::string PodText(const State& state, int number) {
   std::string owners, node, app = "other";
   if (number < state.pods.size()) {

@@ -51,7 +51,7 @@ void BoutiqueEvents(benchmark::State& state) {
   state.SetItemsProcessed(simulator.events());
 }
 
-// An interval of 15 s of the boutique in the model of load, at a rate drawn anew, one workload
+// An interval of 15 s of the boutique in the model of load, at a newly drawn rate, one workload
 // scaled in each.
 void BoutiqueIntervals(benchmark::State& state) {
   const Result<Scenario> scenario = LoadScenario(SourcePath("scenarios/online-boutique.yaml"));

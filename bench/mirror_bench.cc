@@ -18,7 +18,7 @@ namespace {
 
 using testing::ParsedJson;
 
-// What the API server adds and nobody reads, so that parsing costs what it costs.
+// What the API server adds and the mirror does not read, so that parsing has its real cost.
 std::string Padded(std::string object, size_t bytes) {
   const size_t at = object.find(R"("metadata":{)") + 12;
   return object.insert(

@@ -26,8 +26,8 @@
 //   placing_episode SCENARIO OBJECTIVE SEED EPISODE measure POLICY < RECORD
 //   placing_episode SCENARIO OBJECTIVE SEED EPISODE simulate POLICY TIMES
 //
-// `simulate` draws among nodes that a policy rates as equal, as a scheduler on a cluster does, anew
-// each time; the simulator itself takes the first of them.
+// `simulate` draws among nodes that a policy rates as equal, as a scheduler on a cluster does, and
+// redraws each time; the simulator itself takes the first of them.
 //
 // `measure` says what was made of the pods, and of how many the node is one of those that POLICY
 // rates best in the state in which the record has it bound: others were decided on another state,

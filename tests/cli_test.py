@@ -778,7 +778,7 @@ class Placement(Cli):
         self.assertTrue(any(one["terms_after"]["calls"] > 0 for one in chosen))
         for one in chosen:
             self.assertAlmostEqual(one["objective_after"], one["terms_after"]["calls"] + 0.5 * one["terms_after"]["energy"])
-        # Nobody is moved where pods come and go, whoever calls whom.
+        # Where pods come and go there are no moves, even if workloads call each other.
         self.refuse("bench", "env", "--scenario", shop, says=["edge-shop.yaml", "has `arrivals`"])
 
 
@@ -818,7 +818,7 @@ class Tasks(Cli):
         page = pathlib.Path(self.folder, "page.html").read_text()
         self.assertIn("near serves full at", page)
         self.assertIn("One episode by region", page)
-        for more, says in ((("--variant", "fool"), "no variant is called fool; there are calm, flash, spot, full"), (("--load", "a"), "--load: not for --task route")):
+        for more, says in ((("--variant", "fool"), "no variant is called fool; there are calm, flash, spot, full"), (("--load", "a"), "--load: requires --task scale; this is --task route")):
             self.refuse(*evaluate, *more, says=says)
         self.refuse("evaluate", regions, "--policy", "hpa", says="the policies of the task route are static, locality")
         self.refuse("evaluate", SCENARIO, "--policy", "stay,greedy", "--variant", "full", says="--variant: requires --task route")
@@ -843,8 +843,8 @@ class Tasks(Cli):
         self.assertAlmostEqual(float(dict(zip(head, row))["objective"]), episode["figures"]["objective"], 4)
         several = ("simulate", TOP / "scenarios/multicloud-services.yaml", "--policy", "lp", "--regions")
         self.assertIn("search:", self.succeed(*several, "us-east4,europe-west2"))
-        for more, says in ((("--variant", "calm,spot"), "--variant: name one variant"), (("--load", "a"), "--load: not for --task route"),
-                           (("--starts", "a"), "--starts: not for"), (("--policy", "hpa"), "the policies of the task route are")):
+        for more, says in ((("--variant", "calm,spot"), "--variant: name one variant"), (("--load", "a"), "--load: requires --task scale; this is --task route"),
+                           (("--starts", "a"), "--starts: requires --task move"), (("--policy", "hpa"), "the policies of the task route are")):
             self.refuse("simulate", regions, *(() if "--policy" in more else ("--policy", "lp")), *more, says=says)
 
     def test_simulate_tells_an_episode_of_scaling(self):
@@ -860,7 +860,7 @@ class Tasks(Cli):
         self.assertAlmostEqual(float(judged["core_hours"]), episode["figures"]["core_hours"], 4)
         self.assertEqual(sum(len(step["changes"]) for step in episode["steps"]), episode["figures"]["changes"])
         for more, says in ((("--load", "ramp,flash"), "--load: name one load"), (("--variant", "a"), "--variant: requires --task route"),
-                           (("--objective", "a"), "--objective: not for --task scale"), (("--load", "rmp"), "did you mean `ramp`")):
+                           (("--objective", "a"), "--objective: requires --task place; this is --task scale"), (("--load", "rmp"), "did you mean `ramp`")):
             self.refuse("simulate", redis, "--policy", "hpa:cpu=60", *more, says=says)
         self.refuse("simulate", SCENARIO, "--policy", "greedy", "--load", "ramp", says="--load: requires --task scale")
 
@@ -1275,7 +1275,7 @@ class BadInput(Cli):
                 self.assertIsNone(pair["better"])
         timed = (self.folder / "one/cells/small.ramp/seconds.csv").read_text(encoding="utf-8").splitlines()
         self.assertEqual([line.split(",")[0] for line in timed],
-                         ["part", "calibrate hpa", "calibrate static", "calibrate mpc", "train", "evaluate", "report"])
+                         ["part", "calibrate hpa", "calibrate static", "calibrate mpc", "train", "evaluate", "compare"])
         # Stopped between its cells and gone on with, by other threads: the same bytes.
         self.succeed("experiment", experiment, "-d", "two", "--threads", "2")
         for made in ("cells/small.ramp", "trained/small.ramp/seed-2"):
@@ -1642,7 +1642,7 @@ class BadInput(Cli):
         folder.mkdir()
         folder.chmod(0o500)
         self.addCleanup(lambda: folder.chmod(0o700))
-        target = "closed" if os.geteuid() != 0 else "/proc/closed"  # Nobody may write there.
+        target = "closed" if os.geteuid() != 0 else "/proc/closed"  # Not even root may write there.
         for arguments in (("train", SCENARIO, "-d", f"{target}/run", "--steps", STEPS),
                           ("import", "reach", REACH, "--config", "6-17", "--pattern", "line", "-o", f"{target}/x.yaml"),
                           ("evaluate", SCENARIO, "--policy", "stay", "--episodes", "2", "--report", f"{target}/x.html")):

@@ -144,7 +144,7 @@ class Clusters(unittest.TestCase):
         self.start()
         self.assertEqual({kind: one["mode"] for kind, one in self.kinds().items()}, {"placement": "enforce", "placement/us": "off"})
         self.assertIn("only decisions of placement", self.ask("decisions", "--cluster", "us", "--kind", "migration", expect=2))
-        self.assertIn("no decision in the journal", self.ask("explain", f"pod/{name}", "--cluster", "asia", expect=2))
+        self.assertIn("no recorded decision", self.ask("explain", f"pod/{name}", "--cluster", "asia", expect=2))
         self.ask("promote", "placement/us", "--to", "enforce", "--force")
         self.wait_for(lambda: placed(OTHER, "later") == 2, "they are placed")
         self.process.send_signal(signal.SIGTERM)

@@ -206,7 +206,7 @@ class Deploy(unittest.TestCase):
         def ended():
             state = self.pods()[0]["status"]["containerStatuses"][0]
             return state["restartCount"] > restarts and state["ready"] and state
-        state = self.wait_for(ended, "it is started anew")
+        state = self.wait_for(ended, "it is restarted")
         self.assertEqual(state["lastState"]["terminated"]["exitCode"], 0)
         # A Lease that was given away is taken at once; one that was not, after 15 s.
         begun = unix_seconds(state["state"]["running"]["startedAt"])

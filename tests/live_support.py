@@ -56,8 +56,8 @@ def main(program=None, **options):
 
 
 class BindingLog:
-    """Every Binding that the API server was sent, and what it answered: from its audit log, which also has what a proxy before
-    it, or whoever sent it, has not heard of."""
+    """Every Binding that the API server was sent, and what it answered, from its audit log. The log also has those whose answer
+    the sender, or a proxy in front of the server, has not received."""
     POLICY = ("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n"
               "- {level: Request, resources: [{group: '', resources: [pods/binding]}]}\n- {level: None}\n")
 

@@ -148,7 +148,7 @@ class Modes(unittest.TestCase):
         # No promotion without evidence, and what is missing is said.
         done = self.tried("promote", "placement")
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("placement stays in shadow; for advise there is missing: 60 of the 500 shadowed decisions", done.stderr)
+        self.assertIn("placement stays in shadow; missing for advise: 60 of the 500 shadowed decisions", done.stderr)
         standing = self.status()["decisions"]["placement"]["standing"]
         self.assertEqual(standing["evidence"]["shadowed"]["decisions"], 60)
         self.assertIn("60 of the 500", standing["next"]["missing"][0])
@@ -185,7 +185,7 @@ class Modes(unittest.TestCase):
         for name, column in (("canary", "policy_node"), ("control", "baseline_node")):
             for row in groups[name]:
                 self.assertEqual(nodes[row["pod"]], row[column], row)
-        # A start anew keeps the mode, and the groups.
+        # A restart keeps the mode and the groups.
         self.stop()
         self.start(more=", canary: 0.4")
         standing = self.status()["decisions"]["placement"]["standing"]

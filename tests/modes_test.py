@@ -324,7 +324,7 @@ class Modes(unittest.TestCase):
                 theirs = put("packed", "batch", cpu="65")  # Of 64.
                 self.assertIn("shadowed   1 decisions of other schedulers: rules equal in 1, different in 0", self.ask("status"))
                 self.assertIn("also seen  batch: 1 decisions, rules different in 1; not counted", self.ask("status"))
-                self.assertIn("for advise there is missing: 1 of the 500", said := self.ask("promote", "placement"))
+                self.assertIn("missing for advise: 1 of the 500", said := self.ask("promote", "placement"))
                 self.assertNotIn("differ", said)
             self.assertIn("also seen  batch: 1 decisions", self.ask("status"), "of the journal alone")
             with self.running(api, section.replace("{mode", "{compare: [batch, default-scheduler], mode", 1)):
@@ -333,7 +333,7 @@ class Modes(unittest.TestCase):
                 self.assertIn(f"1 differ (comparison {theirs}), ", self.ask("promote", "placement"))
                 self.assertIn(f"1 differ (comparison {theirs}), ", self.ask("promote", "placement", "--from", str(first)))
                 said = self.ask("promote", "placement", "--from", str(theirs + 1))
-                self.assertIn(f"for advise, by comparisons from {theirs + 1} on, there is missing: 0 of the 500", said)
+                self.assertIn(f"missing for advise, by comparisons from {theirs + 1} on: 0 of the 500", said)
                 self.assertNotIn("differ", said)
                 self.assertIn("shadow -> advise", self.ask("promote", "placement", "--from", str(theirs + 1), "--force"))
 
@@ -464,7 +464,7 @@ class Modes(unittest.TestCase):
                     api.fail(name, "OutOfcpu")
                 self.wait_for(lambda: canary()["canary"]["failed_or_evicted"] == 2)
             for name in ours[2:]:
-                api.fail(name, "OutOfcpu")  # While nobody looks.
+                api.fail(name, "OutOfcpu")  # While rudderfish is not running.
             with self.running(api, section):
                 self.wait_for(lambda: self.status()["decisions"]["placement"]["mode"] == "shadow")
                 self.assertIn(f"{len(ours)} of its {len(ours)} pods failed", self.status()["decisions"]["placement"]["standing"]["why"])

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -33,6 +34,7 @@ KILLS = int(os.environ.get("RUDDERFISH_KILLS", "6"))
 FAULTS = int(os.environ.get("RUDDERFISH_MOVE_FAULTS", "3"))
 FIRST_FAULT = int(os.environ.get("RUDDERFISH_MOVE_FAULTS_FROM", "0"))
 SEED = int(os.environ.get("RUDDERFISH_SEED", "1"))
+STEPS = ("intend", "detach", "place", "serve", "drain", "evict")
 
 
 # Pods of a node that has died are deleted at once, and not after 5 minutes.
@@ -186,24 +188,72 @@ class Moves(unittest.TestCase):
         self.nothing_left()
         self.assertIn(pod["metadata"]["name"], [one["metadata"]["name"] for one in pods()])
 
+    def kill_at(self, step, pod, known, command):
+        """Moves `pod` by `command`, and kills that as soon as what can be seen of the pod, or of its replacement (no name of `known`),
+        says that the step has begun. Returns whether it came so far."""
+        columns = (".metadata.name", ".spec.nodeName", ".metadata.deletionTimestamp", r".metadata.annotations.rudderfish\.io/replaces",
+                   r".metadata.annotations.rudderfish\.io/move")
+        words = ["get", "pods", "--watch", "-o", "jsonpath=" + "{'|'}".join(f"{{{one}}}" for one in columns) + "{'\\n'}"]
+
+        def has_begun(line):
+            name, node, deleted, replaces, move = line.rstrip("\n").split("|", 4)
+            if step in ("place", "serve"):
+                return bool(replaces) and name not in known and bool(node) == (step == "serve")
+            if name != pod:
+                return False
+            return bool(deleted) if step == "evict" else bool(move) and json.loads(move)["step"] == step
+
+        with subprocess.Popen([str(TESTBED), "kubectl", "--name", CLUSTER.name, "--", *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, start_new_session=True) as watch:
+            watch.stdout.readline()  # It has listed the pods: from here on it misses nothing.
+            moving = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+            def end_watch():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    moving.wait(60)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(watch.pid, signal.SIGKILL)
+
+            ending = threading.Thread(target=end_watch)
+            ending.start()
+            found = False
+            for line in watch.stdout:
+                if not found and has_begun(line):
+                    moving.kill()
+                    found = True
+            ending.join()
+            return found
+
     def test_what_a_killed_process_leaves_is_finished_or_undone(self):
+        """Killed at each step in turn; of every second round at a moment that is drawn."""
         chance = random.Random(SEED)
-        ends = {"resume": 0, "abort": 0}
+        ends, at_step = {"resume": 0, "abort": 0}, {step: 0 for step in STEPS}
         for turn in range(KILLS):
-            pod = chance.choice(pods())
-            moving = subprocess.Popen(self.command("move", "pod/" + pod["metadata"]["name"], "--to", self.elsewhere(pod)),
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(chance.uniform(0.1, 6))
-            moving.kill()
-            moving.wait()
+            listed = pods()
+            pod, known = chance.choice(listed), {one["metadata"]["name"] for one in listed}
+            name = pod["metadata"]["name"]
+            command = self.command("move", "pod/" + name, "--to", self.elsewhere(pod), "--settle", "2s")
+            if turn // len(STEPS) % 2 == 0:
+                step = STEPS[turn % len(STEPS)]
+                at_step[step] += self.kill_at(step, name, known, command)
+            else:
+                with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as moving:
+                    time.sleep(chance.uniform(0.1, 6))
+                    moving.kill()
             left = json.loads(self.tried("moves", "-o", "json").stdout)["moves"]
             for move in left:
                 verb = chance.choice(["resume", "abort"])
-                done = self.tried("moves", verb, move["id"])
-                self.assertIn(done.returncode, (0, 1), f"turn {turn}: {done.stdout}{done.stderr}")
+                began = time.monotonic()
+                done = self.tried("moves", verb, move["id"], *(["--settle", "2s"] if verb == "resume" else []))
+                if "no pod is in the move" not in done.stderr:  # The eviction was all that was left, and has ended.
+                    self.assertIn(done.returncode, (0, 1), f"turn {turn}: {done.stdout}{done.stderr}")
+                self.assertLess(time.monotonic() - began, 30, f"turn {turn}: {verb} at {move['step']}")
                 ends[verb] += 1
             self.nothing_left()
+        print(f"killed at {at_step}; then {ends}", file=sys.stderr)
         self.assertGreater(sum(ends.values()), KILLS // 3, ends)
+        for step in STEPS[:KILLS]:
+            self.assertGreater(at_step[step], 0, at_step)
 
     @staticmethod
     def replacements(pod):
@@ -336,7 +386,7 @@ class Moves(unittest.TestCase):
     def move_under_load(self, term, connections, moves):
         """Proxies have time enough to follow on a machine that shares its cores with other tests."""
         address = self.served(term)
-        words = [*self.load(address), "--for", "10m", "--timeout", "5s", "--connections", connections]
+        words = [*self.load(address), "--for", f"{max(10, moves)}m", "--timeout", "5s", "--connections", connections]
         load = subprocess.Popen([str(TESTBED), "exec", "--name", CLUSTER.name, "client-1", "--", *words], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
@@ -351,6 +401,7 @@ class Moves(unittest.TestCase):
         output, trouble = load.communicate(timeout=60)
         report = json.loads(output)
         self.assertGreater(report["sent"], 200 * moves, trouble)
+        print(f"{moves} moves, {report['sent']} requests on {connections} connections, {report['failed']} failed", file=sys.stderr)
         self.assertLessEqual(report["failed"], FAILED_SHARE * report["sent"], report)
         self.nothing_left()
 
@@ -420,6 +471,12 @@ class Moves(unittest.TestCase):
         serving = self.continuum()
         folder = self.controller("enforce")
         process = self.run_in(folder)
+        move = self.wait_for(lambda: self.moving(folder), (folder / "log").read_text())[0]
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: "rudderfish.yaml reloaded" in (folder / "log").read_text(), "it reloads")
+        self.wait_for(lambda: self.rows(folder)[0]["fate"] != "in flight", "the move ends")
+        ended = self.rows(folder)[0]
+        self.assertEqual((ended["fate"], ended["subject"]), ("done", "pod/" + move["pod"].split("/")[1]), "a reload loses no outcome")
         for _ in range(2):
             self.wait_for(lambda: self.moving(folder), (folder / "log").read_text())
             process.kill()
@@ -436,6 +493,26 @@ class Moves(unittest.TestCase):
         self.assertIn("Moved", {event["reason"] for event in events})
         process.terminate()
         self.assertEqual(process.wait(timeout=15), 0)
+
+    def test_a_drain_that_budgets_block_goes_on_as_its_pods_are_moved_first(self):
+        """No pod may be missing, so that an eviction is refused until a replacement serves. The policy itself moves nothing."""
+        serving = self.continuum()
+        names = [one["metadata"]["name"] for one in CLUSTER.get("deployments", "-n", "continuum")["items"]]
+        CLUSTER.apply(*({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": "continuum"},
+                         "spec": {"minAvailable": serving[name], "selector": {"matchLabels": {"app": name}}}} for name in names))
+        listed = [(pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in CLUSTER.get("pods", "-n", "continuum")["items"]]
+        fixed = {node for node, app in listed if app == "db"}  # Which is not movable.
+        node = max({node for node, _ in listed} - fixed, key=[node for node, _ in listed].count)
+        self.addCleanup(CLUSTER.kubectl, "uncordon", node)
+        folder = self.controller("enforce", policy="stay", evacuate="cordoned")
+        self.run_in(folder)
+        self.wait_for(lambda: [row for row in self.rows(folder) if row["fate"] == "stayed"], "it stays")
+        drained = CLUSTER.tried("kubectl", "--", "drain", node, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=app!=web")
+        self.assertEqual(drained.returncode, 0, drained.stdout + drained.stderr + (folder / "log").read_text())
+        self.assertIn("Cannot evict pod", drained.stdout + drained.stderr, "it was blocked at first")
+        self.nothing_of_a_move_is_left(serving)
+        moved = [row for row in self.rows(folder) if row["fate"] == "done"]
+        self.assertEqual({row["from_node"] for row in moved}, {node}, moved)
 
     def test_a_pause_undoes_the_move_that_is_under_way(self):
         serving = self.continuum()

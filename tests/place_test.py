@@ -278,12 +278,12 @@ class Place(unittest.TestCase):
             self.assertRegex(text, r"(?m)^migration  shadow; policy greedy$")
             self.assertEqual(self.ask("pause").splitlines(), ["placement: off (paused by the command line)",
                                                               "migration: off (paused by the command line)"])
-            self.assertIn("migration stays in shadow; for advise there is missing: continuum: ", self.ask("promote", "migration"))
+            self.assertIn("migration stays in shadow; missing for advise: continuum: ", self.ask("promote", "migration"))
             self.assertIn("migration: shadow -> advise", self.ask("promote", "migration", "--force"))
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(timeout=20), 0)
 
-    def test_whoever_is_ended_sends_no_more_bindings_and_writes_its_events(self):
+    def test_an_instance_that_is_ended_sends_no_more_bindings_and_writes_its_events(self):
         with self.running("decisions: {placement: {mode: enforce}}", pods(40)) as (api, process):
             self.wait_for(lambda: len(api.bindings) == 1 + AT_A_TIME)
             process.send_signal(signal.SIGTERM)
@@ -316,12 +316,12 @@ class Place(unittest.TestCase):
             time.sleep(0.6)  # Two more reports.
             self.assertEqual(self.log().count("no scheduler places them"), 1)
             self.ask("pause")
-            self.assertEqual(self.problem(), "", "whoever pauses knows")
+            self.assertEqual(self.problem(), "", "a pause is no problem")
             self.ask("resume")
             self.ask("promote", "placement", "--to", "enforce", "--force")
             self.assertEqual(self.problem(), "")
 
-    def test_the_room_of_a_pod_that_was_bound_unheard_is_given_to_nobody(self):
+    def test_the_room_of_a_pod_that_was_bound_unheard_is_given_to_no_other(self):
         """An API server that has too much to do says 504 and binds all the same; its watch lags."""
         with self.running("decisions: {placement: {mode: enforce}}", [pod("first", "40")]) as (api, _):
             api.may_bind.set()
@@ -360,7 +360,7 @@ class Place(unittest.TestCase):
             self.assertEqual(api.bindings, ["ends"])
             self.assertEqual(json.loads(self.ask("status", "-o", "json"))["decisions"]["placement"]["backing_off"], 0)
 
-    def test_whoever_waits_is_advised_when_that_begins_and_who_had_no_node_once_there_is_one(self):
+    def test_a_pod_that_waits_is_advised_when_that_begins_and_one_without_a_node_once_there_is_one(self):
         early, large = pod("early"), pod("large", "100")
         for one in (early, large):
             one["spec"]["schedulerName"] = "default-scheduler"
@@ -417,7 +417,7 @@ class Place(unittest.TestCase):
             self.assertEqual(api.conditions, [why] * 4)
             self.assertEqual(self.log().count("cannot be written into their condition"), 1)
 
-    def test_a_pod_without_a_node_is_answered_anew_by_what_is_seen_a_moment_later(self):
+    def test_a_pod_without_a_node_is_answered_again_by_what_is_seen_a_moment_later(self):
         """kube-scheduler asks again when it sees a change, which we may see a little later."""
         fills, waits = pod("fills"), pod("waits")
         fills["spec"].update(nodeName="edge-1", schedulerName="default-scheduler")
@@ -644,7 +644,7 @@ class Place(unittest.TestCase):
             self.wait_for(lambda: api.bindings == ["later"])
         self.assertIn("no answer to a watch in time", self.log())
 
-    def test_a_server_that_stands_still_beside_others_holds_nobody_up(self):
+    def test_a_server_that_stands_still_next_to_others_delays_no_pod(self):
         server = f"127.0.0.1:{free_port()}"
         section = f"decisions: {{placement: {{mode: enforce}}}}\nserver: {{listen: '{server}'}}"
         with self.running(section, pods(1), staleness="12s") as (api, _):

@@ -65,7 +65,7 @@ class Api:
         return http.client.HTTPSConnection(self.address, context=self.tls, timeout=timeout)
 
     def ask(self, method, path, body=None):
-        """Status and object; (0, None) where nobody answers."""
+        """Status and object; (0, None) if there is no answer."""
         try:
             if getattr(self.local, "connection", None) is None:
                 self.local.connection = self.open()
@@ -382,7 +382,7 @@ class Faults(unittest.TestCase):
         self.await_server()
 
     def fault_compacted(self, run):
-        """Nobody can say any more what happened since the versions that it knows."""
+        """The API server no longer has the history since the versions that it knows."""
         before = run.total("watch_expired_total")
         self.blind("tls-reset", 1)
         self.proxy.do("tls-reset")
@@ -441,7 +441,7 @@ class Faults(unittest.TestCase):
         self.delete(ours, other, third)
 
     def fault_unheard(self, run):
-        """Bindings are done and their answers lost: the pods are sent nowhere else, and their room is given to nobody."""
+        """Bindings are done and their answers lost: the pods are sent to no other node, and no other pod gets their room."""
         before = run.total("placement_attempts_total", "conflict") + run.total("placement_attempts_total", "bound")
         at = time.monotonic_ns()
         done, other, more = f"done-{at}", f"other-{at}", [f"more-{at}-{i}" for i in range(UNHEARD)]
@@ -508,7 +508,7 @@ class Faults(unittest.TestCase):
                     self.assertEqual(count, 1, "done twice by one")
                     done.setdefault(uid, set()).add(node)
         self.assertGreater(len(done), 10)
-        for uid, nodes in done.items():  # Whoever has led.
+        for uid, nodes in done.items():  # Whichever instance led.
             self.assertEqual(nodes, {self.world.node.get(uid, *nodes)} if len(nodes) == 1 else None, "done as it says")
         sent = CLUSTER.binding_log()
         if sent:

@@ -468,7 +468,7 @@ class Placement(unittest.TestCase):
         self.assertEqual(self.total(run, "extender_requests_total", "malformed"), 0)
         CLUSTER.kubectl("delete", "deployments", "--all", "--cascade=background", "--wait=false")
         CLUSTER.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
-        # Of five nodes three are at their limit, half of 32 cores, by pods that nobody asked about.
+        # Of five nodes three are at their limit, half of 32 cores, by pods that no scheduler asked about.
         tight = [f"hollow-{i}" for i in range(1, 6)]
         CLUSTER.kubectl("label", "nodes", *tight, "pool=tight")
         self.addCleanup(CLUSTER.kubectl, "label", "nodes", *tight, "pool-")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replays the decisions of `rudderfish evaluate -o json` by REACH's rules, written anew.
+"""Replays the decisions of `rudderfish evaluate -o json` by an independent implementation of REACH's rules.
 
     replay_check.py EVALUATION.json STARTS.jsonl CONFIG_DIR [PATTERN_DIR]
 

@@ -6,6 +6,7 @@ RUDDERFISH names the program; default: build/release/rudderfish. Needs what test
 missing it says what and ends with status 77. RUDDERFISH_TESTBED names a testbed that runs already and is left alone.
 """
 import contextlib
+import http.server
 import json
 import os
 import pathlib
@@ -14,10 +15,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
+import trace_server
 from live_support import GIVEN, PROGRAM, TOP, Cluster, main
+from trace_support import Recorder
 
 EXAMPLE = TOP / "examples/continuum"
 NAME = GIVEN or "test-run"
@@ -143,7 +147,7 @@ class RunLive(unittest.TestCase):
                 self.assertEqual(before[move["pod"]][0], move["from"])
         self.assertIn("nothing was touched", self.ask("explain", f"pod/{rows[0]['chosen'][0]['pod']}"))
 
-    def test_a_change_by_others_is_seen_and_planned_anew(self):
+    def test_a_change_by_others_is_seen_and_replanned(self):
         with self.running():
             self.wait_for(lambda: self.status()["decisions"]["migration"]["applications"][0]["plans"] > 0, "a plan ends")
             plans = self.status()["decisions"]["migration"]["applications"][0]["plans"]
@@ -336,6 +340,88 @@ class RunLive(unittest.TestCase):
             self.wait_for(lambda: sum("what was measured last stays" in line for line in self.log()) >= 2, "told each time")
             told = [line for line in self.log() if "signal" in line and ("stays" in line or "in order" in line)]
             self.assertEqual(["stays" in line for line in told], [i % 2 == 0 for i in range(len(told))], "once each")
+
+    def trace(self, detection_ms):
+        """40 requests of the last minute, and no others, as their spans come from the cluster's pods."""
+        pods = {"client": [("", "phone")]}
+        for name, (node, _) in self.placement().items():
+            pods.setdefault(name.rsplit("-", 2)[0], []).append((name, node))
+        times = {name: {node: ms for of_it in pods.values() for _, node in of_it} for name, ms in (
+            ("client", 0.1), ("aggregator", 2), ("detection", detection_ms), ("db", 1), ("machine-learning", 9))}
+        recorder = Recorder(pods, 500_000)
+        for i in range(40):
+            recorder.request("detect", ("client", times["client"], [[("aggregator", times["aggregator"], [[
+                ("detection", times["detection"], [[("db", times["db"], [])], [("machine-learning", times["machine-learning"], [])]])]])]]),
+                             int(1e9 * (time.time() - 60 + i)))
+        with trace_server.LOCK:
+            trace_server.TRACES.clear()
+            for line in recorder.otlp("continuum").splitlines():
+                trace_server.take(line)
+
+    def test_traces_tell_who_calls_whom_and_are_followed(self):
+        with trace_server.LOCK:
+            trace_server.TRACES.clear()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), trace_server.Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        path = self.folder / "application.yaml"
+        text = path.read_text(encoding="utf-8")
+        self.addCleanup(path.write_text, text, encoding="utf-8")
+        text = "".join(line for line in text[:text.index("endpoints:")].splitlines(True) if "execution:" not in line)
+        path.write_text(text, encoding="utf-8")
+
+        def application():
+            return self.status()["decisions"]["migration"]["applications"][0]
+
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        with self.configured("journal: ", f"traces: {{jaeger: '{address}', window: 10m, period: 1s}}\njournal: "), \
+                self.running(decides=False):
+            self.wait_for(lambda: "its calls are not known" in application()["problem"], "it waits")
+            self.assertIn("no trace of that time", application()["traces"]["trouble"])
+            self.assertEqual(self.rows(), [])
+            self.trace(detection_ms=8)
+            self.wait_for(self.rows, "it decides once traces have shown the calls")
+            self.assertEqual(application()["problem"], "")
+            shape = "client(aggregator(detection(db | machine-learning)))"
+            self.assertEqual(application()["traces"]["last_change"], f"detect: new, {shape}")
+            self.assertGreater(application()["seen"]["latency_ms"], 15)
+            time.sleep(2.5)
+            self.assertEqual(application()["traces"]["changes"], 1, "the same traces again change nothing")
+            self.trace(detection_ms=24)
+            self.wait_for(lambda: application()["traces"]["changes"] == 2, "what has changed is taken over")
+            self.assertRegex(application()["traces"]["last_change"], r"detect: detection \d\.?\d* -> 2\d\.?\d* ms")
+            self.assertRegex(self.ask("status"), r"(?m)^calls of continuum: from 40 traces, read \ds ago; 2 changes, the last: detect: detection ")
+            self.assertTrue(any("calls changed, as traces show: detect: detection" in line for line in self.log()))
+            plans = application()["plans"]
+            server.shutdown()
+            server.server_close()
+            self.wait_for(lambda: address in application()["traces"]["trouble"], "that Jaeger is gone is said")
+            self.assertEqual(application()["problem"], "", "it goes on by what is known")
+            self.assertGreaterEqual(application()["plans"], plans)
+
+    def test_a_slow_policy_of_migration_holds_up_no_placement(self):
+        """It thinks for more than 2 s about each decision, one after another; a pod is placed in a small part of that."""
+        workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "placed", "namespace": "default"}, "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": "placed"}}, "template": {"metadata": {"labels": {"app": "placed"}}, "spec": {
+                "schedulerName": "rudderfish", "terminationGracePeriodSeconds": 0, "containers": [
+                    {"name": "main", "image": "localhost/pause:1", "imagePullPolicy": "Never",
+                     "resources": {"requests": {"cpu": "10m", "memory": "8Mi"}}}]}}}}
+        placing = "decisions:\n  placement: {mode: enforce, scheduler_name: rudderfish, policy: most-allocated}\n"
+        self.addCleanup(kubectl, "delete", "deployment/placed", "--ignore-not-found")
+        with self.configured("decisions:\n", placing), \
+                self.configured(f"time=100ms,run={TOP}/policies/continuum.safetensors", "width=200000,patience=100"), \
+                self.running(decides=False):
+            for replicas in range(1, 13):
+                workload["spec"]["replicas"] = replicas
+                kubectl("apply", "-f", "-", input=json.dumps(workload))
+                time.sleep(0.4)
+            of_kind = lambda kind: [row for row in self.rows() if row["kind"] == kind]  # noqa: E731
+            self.wait_for(lambda: len(of_kind("placement")) == 12 and len(of_kind("migration")) >= 2, "both kinds decide")
+            waited = sorted(row["waited_ms"] for row in of_kind("placement"))
+            self.assertLess(waited[-1], 1000, waited)
+            moves = [row["written_at_ms"] for row in of_kind("migration")]
+            self.assertGreater(min(after - before for before, after in zip(moves, moves[1:])), 1000, "each is thought about for long")
 
     @contextlib.contextmanager
     def prometheus(self, address):

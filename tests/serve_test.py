@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`rudderfish serve reach` as REACH's migrator and an operator use it: over sockets, from several clients at once.
 
-Its answers are judged by REACH's rules written anew (replay_check.py): a move must be one that REACH's server allows, and
-must shorten requests by REACH's own simulator. RUDDERFISH names the program; RUDDERFISH_REACH_DATA a folder with requests
+An independent implementation of REACH's rules (replay_check.py) checks its answers: a move must be one that REACH's server
+allows, and must shorten requests by REACH's own simulator. RUDDERFISH names the program; RUDDERFISH_REACH_DATA a folder with requests
 captured from the migrator (examples/), which are replayed too if it is set.
 """
 import concurrent.futures

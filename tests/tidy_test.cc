@@ -23,6 +23,7 @@ constexpr size_t kColumnsMax = 100;
 constexpr size_t kHeaderLinesMax = 200;
 constexpr size_t kSourceLinesMax = 500;
 constexpr size_t kFunctionLinesMax = 70;
+constexpr int kMethodsOfASplitClassMax = 30;
 
 const std::vector<SourceFile>& Cpp() {
   static const auto* files = [] {
@@ -115,11 +116,36 @@ TEST(Tidy, LinesFitIntoAHundredColumns) {
   });
 }
 
+// A class that has outgrown a file is more than one class.
+TEST(Tidy, LargeClassesAreNotSplitOverFiles) {
+  struct Definitions {
+    int methods = 0;
+    std::set<std::string> files;
+  };
+  std::map<std::string, Definitions> classes;
+  const std::regex method(R"(^\w[^=;"]*?\b([A-Z]\w+)::~?\w+\()");
+  for (const SourceFile& file : Product()) {
+    if (!file.path.ends_with(".cc")) continue;
+    for (const std::string& line : file.lines) {
+      std::smatch found;
+      if (!std::regex_search(line, found, method)) continue;
+      Definitions& of = classes[found[1]];
+      ++of.methods;
+      of.files.insert(file.path);
+    }
+  }
+  EXPECT_GT(classes.size(), 100u);
+  for (const auto& [name, of] : classes) {
+    EXPECT_TRUE(of.files.size() == 1 || of.methods <= kMethodsOfASplitClassMax)
+        << name << ": " << of.methods << " methods in " << of.files.size() << " files";
+  }
+}
+
 // Where a text has grown, clang-format leaves a word on a line of its own.
 TEST(Tidy, TextsAreNotCutIntoScraps) {
   const std::regex scrap(R"(^\s+"[^"\\]{1,14} "$)");
   ExpectNone(Cpp(), [&](const SourceFile& file, size_t i) -> std::string {
-    return std::regex_match(file.lines[i], scrap) ? "a scrap of a text: wrap the text anew" : "";
+    return std::regex_match(file.lines[i], scrap) ? "a scrap of a text: rewrap the text" : "";
   });
 }
 
@@ -373,6 +399,13 @@ TEST(Tidy, TextsAreInPlainWords) {
     }
   }
   EXPECT_TRUE(findings.empty()) << JoinLines(findings);
+}
+
+TEST(Tidy, CommentsAreInPlainWords) {
+  ExpectNone(Cpp(), [](const SourceFile& file, size_t i) -> std::string {
+    const size_t begin = file.lines[i].find("//");
+    return begin == std::string::npos ? "" : PrivateWordIn(file.lines[i].substr(begin));
+  });
 }
 
 TEST(Tidy, DocsAreInPlainWords) {

@@ -33,7 +33,7 @@ class FolderLock {
  public:
   FolderLock() = default;  // Of no folder.
 
-  // kConflict if another has it. Where the file system knows no locks, nobody is kept out.
+  // kConflict if another holder has it. A file system without locks keeps no holder out.
   static Result<FolderLock> Take(const std::filesystem::path& folder);
 
   bool operator==(const FolderLock&) const = default;
@@ -48,8 +48,8 @@ class AppendFile {
   static constexpr int64_t kKeepAll = -1;
 
   // Opens, or creates, a file. Appends after its first `keep_bytes` bytes and cuts off the rest: 0
-  // starts anew, a length noted in a checkpoint goes on from there. kCorruption if the file is
-  // shorter than that.
+  // empties the file, a length noted in a checkpoint continues from there. kCorruption if the file
+  // is shorter than that.
   static Result<AppendFile> Open(const std::filesystem::path& path, int64_t keep_bytes = kKeepAll);
 
   AppendFile(AppendFile&& other) noexcept;

@@ -46,7 +46,7 @@ struct GraphEdge {
   float weight = 0;
 };
 
-// Numbers that whoever makes room for them writes: room is not filled with zeros first.
+// Resizing does not fill new elements with zeros: the code that resizes writes all of them.
 template <class T>
 struct UnfilledAllocator : std::allocator<T> {
   template <class U>

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-// What the program says to whoever watches it: one line a message on stderr, so that stdout holds
-// only results. Arguments are formatted only if the level is on. Never pass a secret (token,
-// password, key): logs are copied into bug reports. Any thread may log.
+// Log messages for the operator: one line each, on stderr, so that stdout holds only results.
+// Arguments are formatted only if the level is on. Never pass a secret (token, password, key): logs
+// are copied into bug reports. Any thread may log.
 
 namespace rudderfish {
 

@@ -16,8 +16,8 @@
 // with rudderfish_, units are base units and stand last (_seconds, _bytes, _ratio), counters end in
 // _total. Labels come from small fixed sets: never a pod or a request.
 //
-// A registry makes metrics once and owns them; whoever counts keeps the reference. Counting costs
-// an atomic addition and may be done by any thread, also while another reads.
+// A registry makes metrics once and owns them; the code that counts keeps the reference. Counting
+// costs an atomic addition. Any thread may count, also while another reads.
 
 namespace rudderfish {
 

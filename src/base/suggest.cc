@@ -10,7 +10,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr size_t kLongestWord = 100;  // Beyond it nobody mistyped a word of ours.
+constexpr size_t kLongestWord = 100;  // A longer word is no typo of a known one.
 
 std::string LowerCase(std::string_view word) {
   std::string lower(word);

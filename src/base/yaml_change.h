@@ -19,7 +19,7 @@ struct YamlChange {
 };
 
 // The document of `root` with the change made. The last key of a path may be new where its parent
-// is a map; whoever reads the document refuses the keys it does not know. Messages about the new
+// is a map; the reader of the document rejects unknown keys. Messages about the new
 // value name the place of the old one. Errors name the part of the path that is not there, and the
 // nearest key that is. REQUIRES: `root` is the root of its document.
 Result<YamlNode> ChangeYaml(const YamlNode& root, const YamlChange& change);

@@ -144,7 +144,7 @@ tl::unexpected<Error> At(std::string_view source_name, int line, int column,
   return Invalid("{}:{}:{}: {}", source_name, line, column, what);
 }
 
-// What yaml-cpp could not read. Its words for a tab in the indentation tell nobody of the tab.
+// What yaml-cpp could not read. Its message for a tab in the indentation does not mention the tab.
 std::string SyntaxProblem(std::string_view text, const YAML::Exception& error) {
   size_t begin = 0;
   for (int line = 0; line < error.mark.line && begin < text.size(); ++line) {

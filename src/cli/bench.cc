@@ -190,8 +190,8 @@ Result<BenchOptions> OptionsOf(const Arguments& arguments, std::string_view part
   } else if (const auto named = arguments.Text("task")) {
     TRY_ASSIGN(task, OfOption("task", TaskNamed(*named)));
   }
-  if (task == TaskKind::kPlace)
-    return Invalid("--task place: `bench` measures move, and scale with `bench env`");
+  if (task && *task != TaskKind::kMove && *task != TaskKind::kScale)
+    return Invalid("--task {}: `bench` measures move, and scale with `bench env`", TaskName(*task));
   options.scales = task == TaskKind::kScale;
   if (options.scales && part != "env")
     return Invalid("--task scale: only `bench env` measures it, not `bench {}`", part);
@@ -254,7 +254,7 @@ CommandSpec BenchCommand() {
                       {"--policy", "RUN", "run or checkpoint to use (default: the shipped policy)"},
                       {"--time", "DURATION", "how long to measure (default 3s, or 10s for scale)"},
                       {"--threads", "N", "(train only) number of threads (default: all cores)"},
-                      {"-o,--output", "table|json", "output format (default: text)"}},
+                      {"-o,--output", "table|json", "output format (default: table, as text)"}},
           .details =
               "env: steps of the training environment with random actions and all features, on one "
               "core.\ntrain: complete PPO iterations.\ndecide: one decision of a learned policy, "

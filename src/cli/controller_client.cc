@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "run/config.h"
+#include "base/log.h"
 #include "run/control_socket.h"
 
 namespace rudderfish {
@@ -15,11 +15,19 @@ constexpr std::chrono::seconds kAnswerPatience(5);
 
 }  // namespace
 
+Result<RunPlaces> PlacesOf(const Arguments& arguments) {
+  TRY_ASSIGN(RunPlaces places, FindRunPlaces(arguments.Text("config").value_or("rudderfish.yaml")));
+  if (!places.problem.empty())
+    LogWarning("{}; reading its paths alone: socket {}, journal {}", places.problem,
+               places.socket.string(), places.journal.string());
+  return places;
+}
+
 Result<std::filesystem::path> SocketOf(const Arguments& arguments) {
   TRY(arguments.Exclude("socket", "config"));
   if (const auto path = arguments.Text("socket")) return std::filesystem::path(*path);
-  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-  return config.server.socket;
+  TRY_ASSIGN(const RunPlaces places, PlacesOf(arguments));
+  return places.socket;
 }
 
 Result<OrderedJson> AskRunning(const std::filesystem::path& socket, std::string_view request) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "run/run_places.h"
 
 // How commands find the controller that runs and speak with it: its socket by --socket, or by the
 // configuration that it was started with.
@@ -21,9 +22,11 @@ inline constexpr OptionSpec kRunningConfigOption{
 inline constexpr OptionSpec kSocketOption{"--socket", "PATH",
                                           "control socket of `run`; overrides the configuration"};
 
+// Those of the configuration file. A mistake in it is a warning.
+Result<RunPlaces> PlacesOf(const Arguments& arguments);
 Result<std::filesystem::path> SocketOf(const Arguments& arguments);
 
-// What the controller answers, an object; its own error is ours. kNotFound: nobody listens.
+// Returns the controller's answer, an object, or its error. kNotFound: no controller listens.
 Result<OrderedJson> AskRunning(const std::filesystem::path& socket, std::string_view request);
 
 // "shadow", or "off (paused by the command line)".

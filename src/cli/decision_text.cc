@@ -102,7 +102,10 @@ std::string AlternativeTable(const JournalRow& row) {
       std::all_of(row.considered.begin(), row.considered.end(),
                   [](const Alternative& one) { return one.move.has_value(); });
   add(stays_unlisted ? "* as it was" : "  as it was", row.seen, "");
-  for (const Alternative& one : row.considered) {
+  std::vector<Alternative> considered = row.considered;
+  std::ranges::stable_sort(considered, {},
+                           [](const Alternative& one) { return one.predicted.latency_ms; });
+  for (const Alternative& one : considered) {
     const bool chosen =
         one.move ? !row.chosen.empty() && *one.move == row.chosen[0] : row.chosen.empty();
     const std::string name =

@@ -13,22 +13,26 @@
 #include "cli/output.h"
 #include "cli/placement_story.h"
 #include "cli/terminal.h"
+#include "cluster/task_kind.h"
 #include "run/config.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr std::array<std::string_view, 3> kKinds = {"placement", "migration", "routing"};
 constexpr int64_t kLimitMax = 1'000'000;
 constexpr int64_t kOfOnePlan = 200;    // Rows at most.
 constexpr int64_t kSearched = 10'000;  // Rows of which `explain` looks for a workload.
+
+// Kinds of decision about a pod or workload.
+constexpr std::array<std::string_view, 2> kSubjectKinds = {"placement", "migration"};
+constexpr int kPlacementOnly = 0, kMigrationOnly = 1;
 
 // The journal that --journal names, or else the configuration.
 Result<JournalReader> JournalOf(const Arguments& arguments) {
   TRY(arguments.Exclude("journal", "config"));
   if (const auto path = arguments.Text("journal")) return JournalReader::Open(*path);
-  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-  return JournalReader::Open(config.journal.path);
+  TRY_ASSIGN(const RunPlaces places, PlacesOf(arguments));
+  return JournalReader::Open(places.journal);
 }
 
 constexpr Duration kBetweenLooks = std::chrono::seconds(1);
@@ -44,10 +48,10 @@ Result<RowFilter> FilterOf(const Arguments& arguments, UnixMillis now) {
   TRY(arguments.Exclude("cluster", "application"));
   TRY_ASSIGN(filter.limit, arguments.Integer("limit", 100, 1, kLimitMax));
   filter.application = arguments.Text("application").value_or("");
-  TRY_ASSIGN(const int kind, arguments.Choice("kind", kKinds, 0));
-  if (arguments.Has("kind")) filter.kind = kKinds[static_cast<size_t>(kind)];
+  TRY_ASSIGN(const int kind, arguments.Choice("kind", kDecisionKinds, 0));
+  if (arguments.Has("kind")) filter.kind = kDecisionKinds[static_cast<size_t>(kind)];
   if (const auto name_space = arguments.Text("namespace")) {
-    if (filter.kind == "migration" || filter.kind == "routing") {
+    if (!filter.kind.empty() && filter.kind != "placement") {
       return Invalid(
           "--namespace: decisions of {} are of an application or a route, not of a namespace; "
           "use --application",
@@ -230,13 +234,14 @@ Result<StoredDecision> DecisionAbout(const JournalReader& journal, const Argumen
                                      const std::string& name_space, const Subject& subject) {
   RowFilter filter;
   filter.application = arguments.Text("application").value_or("");
+  TRY_ASSIGN(const int kind, arguments.Choice("kind", kSubjectKinds, -1));
   std::optional<StoredRow> move;  // In the configuration's own cluster alone.
-  const bool may_move = !arguments.Has("cluster");
+  const bool may_move = !arguments.Has("cluster") && kind != kPlacementOnly;
   if (!subject.is_workload && may_move) {
     TRY_ASSIGN(move, MoveOfPod(journal, filter, subject.name));
   }
   std::optional<StoredDecision> placed;
-  if (filter.application.empty()) {
+  if (filter.application.empty() && kind != kMigrationOnly) {
     TRY_ASSIGN(placed, PlacementOf(journal, arguments.Text("cluster"), name_space, subject));
   }
   // That its workload was considered says less than what was done with the pod itself.
@@ -246,17 +251,18 @@ Result<StoredDecision> DecisionAbout(const JournalReader& journal, const Argumen
   if (placed && (!move || WrittenAt(*placed) >= move->written_at)) return *std::move(placed);
   if (move) return StoredDecision(*std::move(move));
   return Fail(ErrorCode::kNotFound,
-              "no decision in the journal speaks of {} {} (-n names another namespace than {})",
-              subject.is_workload ? "workload" : "pod", subject.name, name_space);
+              "no recorded decision about {} {}/{}; use -n NAMESPACE for another namespace",
+              subject.is_workload ? "workload" : "pod", name_space, subject.name);
 }
 
 // Why the pod waits, if it does and a controller that places pods runs and sees it.
 Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const std::string& key) {
   if (arguments.Has("journal")) return std::optional<OrderedJson>();
-  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-  if (!config.places()) return std::optional<OrderedJson>();
+  const Result<RunPlaces> places =
+      FindRunPlaces(arguments.Text("config").value_or("rudderfish.yaml"));
+  if (!places) return std::optional<OrderedJson>();
   const std::string cluster = arguments.Has("cluster") ? *arguments.Text("cluster") + ":" : "";
-  Result<OrderedJson> answer = AskRunning(config.server.socket, "explain " + cluster + key);
+  Result<OrderedJson> answer = AskRunning(places->socket, "explain " + cluster + key);
   if (!answer && answer.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
   if (!answer) return tl::unexpected(std::move(answer).error());
   if (!answer->contains("pending") || (*answer)["pending"].is_null())
@@ -267,8 +273,9 @@ Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const s
 // The move among those that a running controller makes now; nothing: it makes no such move.
 Result<std::optional<OrderedJson>> MoveUnderWay(const Arguments& arguments, const std::string& id) {
   if (arguments.Has("journal")) return std::optional<OrderedJson>();
-  TRY_ASSIGN(const Config config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-  const Result<OrderedJson> status = AskRunning(config.server.socket, "status");
+  TRY_ASSIGN(const RunPlaces places,
+             FindRunPlaces(arguments.Text("config").value_or("rudderfish.yaml")));
+  const Result<OrderedJson> status = AskRunning(places.socket, "status");
   if (!status && status.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
   if (!status) return tl::unexpected(status.error());
   const OrderedJson kinds = status->value("decisions", OrderedJson::object());
@@ -320,7 +327,8 @@ Result<StoredDecision> DecisionAboutRoute(const JournalReader& journal, const st
   TRY_ASSIGN(std::vector<StoredRouting> rows,
              journal.Routings({.limit = kOfOnePlan, .application = route}));
   if (rows.empty()) {
-    return Fail(ErrorCode::kNotFound, "no decision in the journal is about a route {}", route);
+    return Fail(ErrorCode::kNotFound, "no recorded decision about {}{}",
+                route.starts_with("capacity/") ? "" : "route/", route);
   }
   return StoredDecision(std::move(rows.back()));
 }
@@ -400,15 +408,17 @@ CommandSpec ExplainCommand() {
       .operands = {{.name = "KIND/NAME"}},
       .options = {kJournalConfigOption,
                   kJournalOption,
+                  {"--kind", "placement|migration",
+                   "explain the newest decision of this kind (default: the newest of both)"},
                   kApplicationOption,
                   {"-n,--namespace", "NS",
                    "namespace of the pod or workload, for placement (default `default`)"},
                   kClusterOption,
-                  {"-o,--output", "table|json|yaml", "output format (default: text)"}},
+                  {"-o,--output", "table|json|yaml", "output format (default: table, as text)"}},
       .details =
-          "KIND is pod, move, route, deployment, statefulset, daemonset, replicaset or job. For a "
-          "workload, the newest decision about one of its pods is explained; for a move, the "
-          "decision that made it, its step, or why it was given up.",
+          "KIND is pod, move, route, capacity, deployment, statefulset, daemonset, replicaset or "
+          "job. For a workload, the newest decision about one of its pods is explained; for a "
+          "move, the decision that made it, its step, or why it was given up.",
       .examples = {"explain pod/detection-2", "explain pod/detection-2 -o json",
                    "explain deployment/cart -n shop", "explain move/5f0c2ad1b3e4",
                    "explain route/shop"},

@@ -161,6 +161,7 @@ std::string EndingText(const Episode& episode) {
     case TurnResult::kExhausted:
       return "out of steps";
     case TurnResult::kMoved:
+    case TurnResult::kThinking:
     case TurnResult::kWaiting:
       break;
   }

@@ -1,129 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <optional>
 
-#include "base/files.h"
+#include "base/progress.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/evaluate_routing.h"
-#include "cli/evaluate_scaling.h"
 #include "cli/files.h"
+#include "cli/judged_world.h"
 #include "cli/output.h"
-#include "cli/placement_commands.h"
 #include "cli/policy_list.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "evaluation/comparison.h"
-#include "evaluation/evaluation.h"
-#include "report/report.h"
-#include "scenario/start_states.h"
+#include "cluster/task_kind.h"
 #include "scenario/task_of.h"
-#include "sim/held_out.h"
-#include "sim/problem.h"
-#include "sim/world.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr int64_t kEpisodesDefault = 200;
-constexpr int64_t kEpisodesMax = 1'000'000;
-
-Result<std::vector<StartState>> StartsOf(const Arguments& arguments, const Problem& problem,
-                                         uint64_t seed) {
-  TRY(arguments.Exclude("starts", "episodes"));
-  TRY(arguments.Require("select", "starts"));
-  if (arguments.Has("starts")) return SelectedStarts(arguments, *problem.scenario);
-  TRY_ASSIGN(const int64_t episodes,
-             arguments.Integer("episodes", kEpisodesDefault, 1, kEpisodesMax));
-  return DrawStarts(World(problem.scenario), seed, static_cast<int>(episodes));
-}
-
-Result<std::string> ResultText(OutputFormat format, const Evaluation& evaluation,
-                               const Comparison& comparison) {
-  switch (format) {
-    default:
-      return ComparisonTable(evaluation, comparison);
-    case OutputFormat::kJson:
-      return EvaluationJson(evaluation, comparison);
-    case OutputFormat::kCsv:
-      break;
-  }
-  return EpisodesCsv(evaluation);
-}
-
-Result<std::vector<PolicyGroup>> GroupsOf(const std::vector<ListedPolicy>& listed,
-                                          const Task& task) {
-  std::vector<PolicyGroup> groups;
-  for (const ListedPolicy& one : listed) {
-    TRY_ASSIGN(PolicyGroup group, OfOption("policy", MakePolicyGroup(one, task)));
-    groups.push_back(std::move(group));
-  }
-  return groups;
+std::string TextOf(const Judgement& judgement, OutputFormat format) {
+  if (format == OutputFormat::kJson) return judgement.json();
+  return format == OutputFormat::kCsv ? judgement.csv() : judgement.table();
 }
 
 Result<ExitStatus> RunEvaluate(const Arguments& arguments, const Session& session) {
   const std::string& path = arguments.operands()[0];
-  TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
+  TRY_ASSIGN(Scenario scenario, LoadScenario(path));
   TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
-  if (task == TaskKind::kRoute) return EvaluateRoutingPolicies(scenario, arguments, session);
-  for (const char* other : {"variant", "regions"}) {
-    if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
-  }
-  if (task == TaskKind::kScale) return EvaluateScalingPolicies(arguments, session);
-  for (const char* other : {"load", "on"}) {
-    if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
-  }
-  TRY_ASSIGN(std::shared_ptr<const Scenario> placement, PlacementScenario(path, arguments));
-  if (placement != nullptr) return EvaluatePlacement(std::move(placement), arguments, session);
+  TRY(CheckOptionsSuit(arguments, task));
+  const JudgedWorld& world = JudgedWorldOf(task);
   TRY_ASSIGN(
       const OutputFormat format,
       OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kCsv}));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
   TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
-  TRY_ASSIGN(const std::string list,
-             arguments.RequiredText("policy", "what to evaluate, such as greedy,learned=runs/a"));
   const std::optional<std::string> report = arguments.Text("report");
   if (report) TRY(CheckCanWrite(*report));
-  TRY_ASSIGN(const Problem problem, Problem::Open(arguments.operands()[0]));
-  TRY_ASSIGN(const std::vector<ListedPolicy> listed, OfOption("policy", ParsePolicies(list)));
-  TRY_ASSIGN(const std::vector<PolicyGroup> groups, GroupsOf(listed, *problem.task));
-  TRY_ASSIGN(const std::vector<StartState> starts, StartsOf(arguments, problem, seed));
-  std::vector<LearningCurve> curves;
-  if (report) {
-    TRY_ASSIGN(curves, LearningCurvesOf(listed));
-  }
-
-  Evaluation evaluation;
-  Comparison comparison;
+  TRY_ASSIGN(const std::string list,
+             arguments.RequiredText("policy",
+                                    fmt::format("what to evaluate, such as {}", world.policies)));
+  TRY_ASSIGN(std::vector<ListedPolicy> policies, OfOption("policy", ParsePolicies(list)));
+  Judgement judgement;
   {
     Progress progress("evaluate", session.verbosity);
-    EvaluationOptions options{.scenario = problem.scenario->name,
-                              .seed = seed,
-                              .progress = [&](double fraction, std::string_view text) {
-                                progress.Update(fraction, text);
-                              }};
-    if (arguments.Has("optimum")) options.optimum = ExactOptimum(problem.law, *problem.task);
-    options.stop = &StopOnSignals();
     ThreadPool pool(threads);
-    evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, &pool);
-    if (evaluation.start_count() == 0) return StoppedTooEarly();
-    comparison = Compare(evaluation);
+    TRY_ASSIGN(
+        judgement,
+        world.evaluate({.arguments = arguments,
+                        .session = session,
+                        .path = path,
+                        .scenario = std::move(scenario),
+                        .policies = std::move(policies),
+                        .seed = seed,
+                        .has_json = format == OutputFormat::kJson,
+                        .has_report = report.has_value(),
+                        .progress = [&](double fraction,
+                                        std::string_view text) { progress.Update(fraction, text); },
+                        .pool = &pool,
+                        .stop = &StopOnSignals()}));
   }
-  TRY_ASSIGN(const std::string text, ResultText(format, evaluation, comparison));
-  TRY(Print(text));  // First: it is not lost where the page cannot be written.
+  TRY(Print(TextOf(judgement, format)));  // First: it is not lost where the page cannot be written.
   if (report) {
-    TRY(WriteReport(evaluation, comparison, starts,
-                    {.command = session.command_line,
-                     .version = std::string(ProgramVersion()),
-                     .curves = std::move(curves)},
-                    *report));
+    TRY(judgement.write_report(
+        {.command = session.command_line, .version = std::string(ProgramVersion())}, *report));
     Say(session, "Wrote {}", *report);
   }
-  if (evaluation.start_count() < static_cast<int>(starts.size()))
-    return Stopped(session, evaluation.start_count(), static_cast<int64_t>(starts.size()));
-  if (!comparison.verdict || comparison.better()) return ExitStatus::kDone;
-  return ExitStatus::kNotBetter;
+  if (judgement.episodes < judgement.asked)
+    return Stopped(session, judgement.episodes, judgement.asked);
+  return judgement.is_better ? ExitStatus::kDone : ExitStatus::kNotBetter;
 }
 
 }  // namespace
@@ -137,7 +79,7 @@ CommandSpec EvaluateCommand() {
           {{"--policy", "POLICY[,...]",
             "policies to compare. The last one is the candidate; the best of the others is the "
             "baseline"},
-           {"--task", "move|place|scale|route",
+           {"--task", kTaskWords,
             "kind of decision (default: route if the scenario has `regions`, place if it has "
             "`arrivals`, scale if it has `load`, else move)"},
            {"--regions", "NAME[,...]", "(routing) regions to use (default: all)"},

@@ -15,23 +15,16 @@
 #include "base/version.h"
 #include "base/yaml.h"
 #include "cli/commands.h"
-#include "cli/experiment_placement.h"
-#include "cli/experiment_routing.h"
-#include "cli/experiment_scaling.h"
 #include "cli/files.h"
+#include "cli/judged_world.h"
 #include "cli/output.h"
 #include "cli/policy_list.h"
 #include "cli/terminal.h"
 #include "evaluation/carbon_front.h"
-#include "evaluation/comparison.h"
 #include "evaluation/pairs.h"
 #include "evaluation/published.h"
 #include "learn/run_folder.h"
-#include "report/report.h"
 #include "report/report_experiment.h"
-#include "sim/held_out.h"
-#include "sim/problem.h"
-#include "sim/world.h"
 
 namespace rudderfish {
 namespace {
@@ -41,9 +34,13 @@ namespace fs = std::filesystem;
 // What the command line and the files that it names come to.
 struct Plan {
   Experiment experiment;
-  std::vector<ListedPolicy> policies;  // That are given.
-  std::vector<fs::path> scenarios;     // Where they are.
+  std::vector<fs::path> scenarios;  // Where they are.
   ExperimentInputs inputs;
+
+  const JudgedWorld& world() const { return JudgedWorldOf(experiment.task); }
+  PlannedCell Planned(const ExperimentCell& cell, const fs::path& folder) const {
+    return {&experiment, cell, scenarios[cell.scenario], folder};
+  }
 };
 
 struct ResultPaths {
@@ -68,7 +65,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
   const Quoting quoting = changes.empty() ? Quoting::kAll : Quoting::kWhatIsThere;
   TRY_ASSIGN(plan.experiment, ParseExperiment(root, quoting));
   plan.inputs.seed = plan.experiment.seed;
-  TRY_ASSIGN(plan.policies, WithSeeds(plan.experiment.Given()));
+  TRY_ASSIGN(const std::vector<ListedPolicy> given, WithSeeds(plan.experiment.Given()));
   std::vector<fs::path> files;
   for (const fs::path& scenario : plan.experiment.scenarios) {
     TRY_ASSIGN(fs::path path, ShippedFile(scenario));
@@ -78,7 +75,7 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     }
     plan.scenarios.push_back(std::move(path));
   }
-  for (const ListedPolicy& policy : plan.policies) {
+  for (const ListedPolicy& policy : given) {
     for (fs::path& path : FilesOf(policy)) files.push_back(std::move(path));
   }
   std::ranges::sort(files);
@@ -88,33 +85,6 @@ Result<Plan> MakePlan(const Arguments& arguments) {
     plan.inputs.files.emplace_back(path.string(), Sha256Hex(content));
   }
   return plan;
-}
-
-// Every cell is opened before the first is evaluated: a mistake in the last one costs no hours.
-Result<std::vector<Problem>> OpenCells(const Plan& plan, const std::vector<ExperimentCell>& cells) {
-  std::vector<Problem> problems;
-  for (const ExperimentCell& cell : cells) {
-    if (plan.experiment.scaling) {
-      TRY(CheckScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
-      continue;
-    }
-    if (plan.experiment.routing) {
-      TRY(CheckRoutingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
-      continue;
-    }
-    if (plan.experiment.placement) {
-      TRY(CheckPlacementCell({&plan.experiment, cell, plan.scenarios[cell.scenario], {}}));
-      continue;
-    }
-    const fs::path& path = plan.scenarios[cell.scenario];
-    TRY_ASSIGN(Scenario scenario,
-               LoadScenario(path, plan.experiment.variants[cell.variant].changes));
-    TRY(CheckMovesPods(scenario, path.string()));
-    TRY_ASSIGN(Problem problem, Problem::Of(std::make_shared<const Scenario>(std::move(scenario))));
-    for (const ListedPolicy& policy : plan.policies) TRY(MakePolicyGroup(policy, *problem.task));
-    problems.push_back(std::move(problem));
-  }
-  return problems;
 }
 
 // A folder of results of the same experiment, made if it is not there.
@@ -141,54 +111,22 @@ Result<void> OpenFolder(const ResultPaths& paths, const Plan& plan, const Argume
   return WriteFileAtomically(paths.provenance(), InputsJson(plan.inputs).dump(1) + "\n");
 }
 
-// Evaluates one cell into a folder.
-Result<void> RunMigrationCell(const Plan& plan, const ExperimentCell& cell, const Problem& problem,
-                              const fs::path& folder, const Session& session,
-                              EvaluationOptions options, ThreadPool* pool) {
-  std::vector<PolicyGroup> groups;
-  for (const ListedPolicy& policy : plan.policies) {
-    TRY_ASSIGN(PolicyGroup group, MakePolicyGroup(policy, *problem.task));
-    groups.push_back(std::move(group));
-  }
-  TRY_ASSIGN(const std::vector<StartState> starts,
-             DrawStarts(World(problem.scenario), options.seed, plan.experiment.episodes));
-  options.scenario = problem.scenario->name;
-  const Evaluation evaluation = Evaluate(problem.law, *problem.task, starts, groups, options, pool);
-  const Comparison comparison = Compare(evaluation);
-  TRY(WriteFileAtomically(folder / "episodes.csv", EpisodesCsv(evaluation)));
-  TRY(WriteFileAtomically(folder / "evaluation.json", EvaluationJson(evaluation, comparison)));
-  const OrderedJson pairs = PairsOf(OutcomesOf(evaluation), JudgeRule{},
-                                    {{"scenario", plan.scenarios[cell.scenario].stem().string()},
-                                     {"variant", plan.experiment.variants[cell.variant].name}});
-  TRY(WriteFileAtomically(folder / "comparisons.json", pairs.dump(1) + "\n"));
-  return WriteReport(evaluation, comparison, starts,
-                     {.command = session.command_line, .version = std::string(ProgramVersion())},
-                     folder / "report.html");
-}
-
-using Said = std::function<void(double, std::string_view)>;
-
-// One cell, filed as a whole or not at all. `problem`: of migration.
-Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem* problem,
-                     const ResultPaths& paths, const Session& session, const Said& progress,
-                     ThreadPool* pool) {
+// One cell, filed as a whole or not at all.
+Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const ResultPaths& paths,
+                     const CellRun& run) {
   const fs::path folder = paths.cell(cell.name + "+part");
   std::error_code failed;
   fs::remove_all(folder, failed);  // Of a run that was killed.
   TRY(MakeDirectories(folder));
-  if (plan.experiment.scaling) {
-    TRY(RunScalingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
-                       folder, session, pool, progress));
-  } else if (plan.experiment.routing) {
-    TRY(RunRoutingCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
-                       folder, session, pool, progress));
-  } else if (plan.experiment.placement) {
-    TRY(RunPlacementCell({&plan.experiment, cell, plan.scenarios[cell.scenario], paths.folder},
-                         folder, session, pool, progress));
-  } else {
-    TRY(RunMigrationCell(plan, cell, *problem, folder, session,
-                         {.seed = plan.experiment.seed, .progress = progress}, pool));
-  }
+  TRY_ASSIGN(const CellResult result, plan.world().run_cell(plan.Planned(cell, paths.folder), run));
+  TRY(WriteFileAtomically(folder / "episodes.csv", result.judgement.csv()));
+  TRY(WriteFileAtomically(folder / "evaluation.json", result.judgement.json()));
+  TRY(WriteFileAtomically(folder / "comparisons.json", result.pairs));
+  for (const auto& [name, content] : result.others)
+    TRY(WriteFileAtomically(folder / name, content));
+  TRY(result.judgement.write_report(
+      {.command = run.session.command_line, .version = std::string(ProgramVersion())},
+      folder / "report.html"));
   fs::rename(folder, paths.cell(cell.name), failed);
   if (failed) {
     return Fail(ErrorCode::kUnavailable, "{}: {}", paths.cell(cell.name).string(),
@@ -197,20 +135,13 @@ Result<void> RunCell(const Plan& plan, const ExperimentCell& cell, const Problem
   return {};
 }
 
-// What stands before the rows of a cell: its scenario file, what distinguishes the cells of that,
-// and the changes made.
-using CellColumns = std::vector<std::pair<std::string_view, std::string>>;
-
-CellColumns ColumnsOf(const Plan& plan, const ExperimentCell& cell) {
-  const Experiment& experiment = plan.experiment;
-  CellColumns columns{{"file", plan.scenarios[cell.scenario].stem().string()}};
-  if (experiment.placement && !experiment.placement->objectives.empty())
-    columns.emplace_back("objective_name", experiment.placement->objectives[cell.objective].name);
-  if (experiment.routing)
-    columns.emplace_back("place", experiment.routing->places[cell.place].name);
-  // Rows of routing have the variant of regions under the name of `variant`.
-  columns.emplace_back(experiment.routing ? "changes" : "variant",
-                       experiment.variants[cell.variant].name);
+// What stands before the rows of a cell.
+CellColumns ColumnsOf(const Plan& plan, const ExperimentCell& cell, const ResultPaths& paths) {
+  const PlannedCell planned = plan.Planned(cell, paths.folder);
+  CellColumns columns = plan.world().columns != nullptr
+                            ? plan.world().columns(planned)
+                            : CellColumns{{"variant", planned.variant().name}};
+  columns.insert(columns.begin(), {"file", planned.scenario.stem().string()});
   return columns;
 }
 
@@ -222,7 +153,7 @@ Result<std::string> MetricsCsv(const Plan& plan, const std::vector<ExperimentCel
     TRY_ASSIGN(const std::string rows, ReadFile(paths.cell(cell.name) / "episodes.csv"));
     const size_t header = rows.find('\n') + 1;
     std::string names, before;
-    for (const auto& [name, value] : ColumnsOf(plan, cell)) {
+    for (const auto& [name, value] : ColumnsOf(plan, cell, paths)) {
       names += fmt::format("{},", name);
       before += value + ",";
     }
@@ -250,14 +181,14 @@ Result<std::vector<OrderedJson>> ReadPairs(const std::vector<ExperimentCell>& ce
 }
 
 // What is quoted in all cells; nothing where nothing is.
-Result<OrderedJson> ReadQuotes(const Plan& plan, const std::vector<ExperimentCell>& cells,
-                               const ResultPaths& paths) {
+Result<OrderedJson> ReadQuotes(const std::vector<ExperimentCell>& cells, const ResultPaths& paths) {
   OrderedJson all = OrderedJson::array();
-  if (!plan.experiment.placement || plan.experiment.placement->published.empty()) return all;
   for (const ExperimentCell& cell : cells) {
-    const fs::path path = paths.cell(cell.name) / "published.json";
-    TRY_ASSIGN(const std::string text, ReadFile(path));
-    TRY_ASSIGN(const OrderedJson quotes, ParseOrderedJson(text, path.string()));
+    const fs::path path = paths.cell(cell.name) / kPublishedFile;
+    const Result<std::string> text = ReadFile(path);
+    if (!text && text.error().code == ErrorCode::kNotFound) continue;
+    if (!text) return tl::unexpected(text.error());
+    TRY_ASSIGN(const OrderedJson quotes, ParseOrderedJson(*text, path.string()));
     for (const OrderedJson& quote : quotes) all.push_back(quote);
   }
   return all;
@@ -308,18 +239,17 @@ std::string TableOf(const OrderedJson& report) {
 }
 
 Result<void> RunCells(const Plan& plan, const std::vector<ExperimentCell>& cells,
-                      const std::vector<Problem>& problems, const ResultPaths& paths,
-                      const Session& session, ThreadPool* pool) {
+                      const ResultPaths& paths, const Session& session, ThreadPool* pool) {
   Progress progress("experiment", session.verbosity);
   for (size_t i = 0; i < cells.size(); ++i) {
     std::error_code ignored;
     if (fs::exists(paths.cell(cells[i].name), ignored)) continue;
-    const Said say = [&](double fraction, std::string_view text) {
+    const ReportProgress report = [&](double fraction, std::string_view text) {
       progress.Update((static_cast<double>(i) + fraction) / static_cast<double>(cells.size()),
                       fmt::format("{}: {}", cells[i].name, text));
     };
-    const Problem* problem = problems.empty() ? nullptr : &problems[i];
-    Result<void> done = RunCell(plan, cells[i], problem, paths, session, say, pool);
+    Result<void> done =
+        RunCell(plan, cells[i], paths, {.session = session, .pool = pool, .progress = report});
     if (done) continue;
     if (done.error().code == ErrorCode::kUnavailable)  // As of a full disk.
       done.error().message += "; what is done is kept: --resume goes on from there";
@@ -334,17 +264,19 @@ Result<ExitStatus> RunExperiment(const Arguments& arguments, const Session& sess
   TRY_ASSIGN(const std::string folder, arguments.RequiredText("dir", "the folder for the results"));
   TRY_ASSIGN(const Plan plan, MakePlan(arguments));
   const std::vector<ExperimentCell> cells = CellsOf(plan.experiment);
-  TRY_ASSIGN(const std::vector<Problem> problems, OpenCells(plan, cells));
   const ResultPaths paths{folder};
+  // All cells before the first is evaluated: a mistake in the last one costs no hours.
+  for (const ExperimentCell& cell : cells)
+    TRY(plan.world().check_cell(plan.Planned(cell, paths.folder)));
   TRY(OpenFolder(paths, plan, arguments));
   TRY_ASSIGN(const FolderLock lock, FolderLock::Take(paths.folder));
   ThreadPool pool(threads);
-  TRY(RunCells(plan, cells, problems, paths, session, &pool));
+  TRY(RunCells(plan, cells, paths, session, &pool));
   TRY_ASSIGN(const std::string metrics, MetricsCsv(plan, cells, paths));
   TRY(WriteFileAtomically(paths.metrics(), metrics));
   TRY_ASSIGN(const std::vector<OrderedJson> pairs, ReadPairs(cells, paths));
   Beside beside;
-  TRY_ASSIGN(beside.quotes, ReadQuotes(plan, cells, paths));
+  TRY_ASSIGN(beside.quotes, ReadQuotes(cells, paths));
   TRY_ASSIGN(beside.fronts, CarbonFronts(plan.experiment, cells, paths.folder / "cells"));
   const OrderedJson report = ReportJson(plan, pairs, beside);
   TRY(WriteFileAtomically(paths.report(), report.dump(1) + "\n"));

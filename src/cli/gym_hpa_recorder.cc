@@ -27,7 +27,7 @@ void GymHpaRecorder::SeeInterval(const EventSimulator& simulator) {
     const WorkloadSums sums = simulator.sums(id), passed = sums - sums_before_[w];
     sums_before_[w] = sums;
     replicas_[w] = simulator.replicas(id);
-    ready_[w] = simulator.ready(id);
+    ready_[w] = simulator.pods().ready(id);
     calls_per_s_[w] = static_cast<double>(passed.calls) * 1e9 / passed_ns;
     busy_slots_[w] = static_cast<double>(passed.busy_ns) / passed_ns;
   }

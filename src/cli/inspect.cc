@@ -65,7 +65,7 @@ CommandSpec InspectCommand() {
   return {.name = "inspect",
           .summary = "Describe a scenario, run, checkpoint or file of initial states",
           .operands = {{.name = "FILE"}},
-          .options = {{"-o,--output", "table|json", "output format (default: text)"}},
+          .options = {{"-o,--output", "table|json", "output format (default: table, as text)"}},
           .examples = {"inspect scenarios/continuum-7x21.yaml", "inspect runs/a",
                        "inspect runs/a/best.safetensors -o json"},
           .run = RunInspect};

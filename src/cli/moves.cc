@@ -34,7 +34,7 @@ constexpr Duration kBetweenLooks = std::chrono::milliseconds(500);
 constexpr Duration kBetweenSteps = std::chrono::milliseconds(250);
 constexpr Duration kCheckLimit = std::chrono::seconds(30);
 constexpr Duration kSilenceLimit = std::chrono::minutes(1);  // Of the API server.
-constexpr double kDefaultLimitS = 120, kDefaultSettleS = 5;
+constexpr double kDefaultLimitS = 120, kDefaultSettleS = 3;
 
 volatile std::sig_atomic_t g_interrupted = 0;
 
@@ -141,7 +141,7 @@ Result<ExitStatus> RunMove(const Arguments& arguments, const Session& session) {
   const std::string from = mover.pod().node;
   TRY_ASSIGN(const std::string refusal,
              TargetCheck(connection.client.get())
-                 .WhyRefuses(mover.pod().id.Key(), mover.move().target, kCheckLimit));
+                 .WhyRefuses(mover.pod(), mover.move().target, kCheckLimit));
   if (!refusal.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "pod {} cannot be moved to {}: {}",
                 mover.pod().id.Key(), mover.move().target, refusal);
@@ -304,7 +304,7 @@ constexpr OptionSpec kMoveContext = {"--context", "NAME",
                                      "context of the kubeconfig (default: the current context)"};
 constexpr OptionSpec kSettle = {"--settle", "DURATION",
                                 "time between the pod leaving the endpoints of its Services and "
-                                "its eviction (default 5s)"};
+                                "its eviction (default 3s)"};
 constexpr OptionSpec kMoveOutput = {"-o,--output", "table|json", "output format (default: table)"};
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/start_pages.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/stop_signals.h"
@@ -24,6 +25,7 @@ constexpr int64_t kPeersMax = 10'000;
 constexpr int64_t kProbesPerSecondMax = 1000;
 constexpr size_t kNodeNameMax = 253;
 constexpr double kMsPerS = 1000;
+constexpr Duration kBetweenReleases = std::chrono::seconds(30);
 
 // ":9100" is every address of IPv4.
 std::string ListenText(const std::string& text) {
@@ -176,6 +178,7 @@ Result<OldWires> ServeOldWires(const Arguments& arguments, const AgentAt* agent_
 }
 
 Result<ExitStatus> RunNode(const Arguments& arguments, const Session& session) {
+  ReturnFreedMemory();
   MetricRegistry metrics;
   metrics.AddBuild(ProgramVersion());
   AgentAt agent_at = nullptr;
@@ -202,8 +205,12 @@ Result<ExitStatus> RunNode(const Arguments& arguments, const Session& session) {
     also.push_back("the latency app at " + wires.latency->addresses()[0]);
   Say(session, "Node {}: /metrics and probes at {}{}{}; SIGTERM ends it", node,
       server->addresses()[0], also.empty() ? "" : ", ", fmt::join(also, ", "));
-  const int signal = signals.Wait();
-  LogInfo("{}: ending", ::strsignal(signal));
+  std::optional<int> signal;
+  while (!signal) {
+    static_cast<void>(ReleaseStartPages());  // Where that cannot be, it is as large as before.
+    signal = signals.WaitFor(kBetweenReleases);
+  }
+  LogInfo("{}: ending", ::strsignal(*signal));
   if (wires.latency != nullptr) wires.latency->Stop(kStopDeadline / 4);
   if (!server->Stop(kStopDeadline / 2)) LogWarning("requests that took too long were cut");
   return ExitStatus::kDone;

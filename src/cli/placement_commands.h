@@ -9,7 +9,6 @@
 
 #include "base/result.h"
 #include "cli/arguments.h"
-#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/policy_list.h"
 #include "evaluation/placement_evaluation.h"
@@ -27,19 +26,12 @@ Result<std::optional<Objective>> ObjectiveOf(const Arguments& arguments);
 // done. REQUIRES: it has an objective.
 Result<void> CheckObjective(const Scenario& scenario);
 
-// The scenario with the objective of --objective, or its own. Nothing if pods are moved in it.
-// kInvalidArgument if it has no objective at all.
-Result<std::shared_ptr<const Scenario>> PlacementScenario(const std::filesystem::path& path,
-                                                          const Arguments& arguments);
+// The scenario with the objective of --objective, or its own. `path`: its file. kInvalidArgument if
+// it has no objective, or one that counts what it says nothing of.
+Result<std::shared_ptr<const Scenario>> WithObjective(Scenario scenario,
+                                                      const std::filesystem::path& path,
+                                                      const Arguments& arguments);
 
-// The policies of a command line, for one objective.
-Result<std::vector<PlacementGroup>> PlacementGroupsOf(const std::vector<ListedPolicy>& listed,
-                                                      const PlacementTask& task);
-
-Result<ExitStatus> EvaluatePlacement(std::shared_ptr<const Scenario> scenario,
-                                     const Arguments& arguments, const Session& session);
-Result<ExitStatus> SimulatePlacement(std::shared_ptr<const Scenario> scenario,
-                                     const Arguments& arguments);
 Result<std::string> InspectPlacement(const std::filesystem::path& path, const Scenario& scenario,
                                      OutputFormat format);
 

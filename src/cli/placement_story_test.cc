@@ -37,7 +37,7 @@ TEST(PlacementStory, APodThatWaitsIsToldWhereItCouldGoAndWhereNot) {
             "  2 nodes  Insufficient cpu  n4, n5\n");
 }
 
-TEST(PlacementStory, WhoWaitsBecauseNobodyPlacesIsToldSo) {
+TEST(PlacementStory, APodThatNoSchedulerPlacesIsToldSo) {
   OrderedJson pending = Pending();
   pending["held"] = "placement is in shadow";
   EXPECT_THAT(PendingStoryText(pending),

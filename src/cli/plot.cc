@@ -95,7 +95,7 @@ Result<int> LoadAskedFor(const ScalingSummary& summary, const PlotRequest& reque
                  fmt::join(names, ", "));
 }
 
-// One load of an evaluation of scaling.
+// One load of a scaling evaluation.
 Result<Drawing> DrawLoad(const ScalingSummary& summary, int position, const fs::path& path,
                          FigureKind figure) {
   const ScalingLoadSummary& load = summary.loads[position];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,8 +19,6 @@
 
 namespace rudderfish {
 namespace {
-
-constexpr std::string_view kHeadings[] = {"MOVE", "PLACE", "SCALE", "ROUTE"};  // As kTaskNames.
 
 bool IsNumber(const PolicyOption& option) {
   return option.kind != PolicyOption::Kind::kWord && option.kind != PolicyOption::Kind::kPath;
@@ -54,7 +54,9 @@ std::string OptionText(const PolicyOption& option) {
 }
 
 std::string TableOf(TaskKind task) {
-  TextTable table({{kHeadings[static_cast<int>(task)]}, {"DESCRIPTION"}});
+  std::string heading(TaskName(task));
+  std::ranges::transform(heading, heading.begin(), [](unsigned char c) { return std::toupper(c); });
+  TextTable table({{heading}, {"DESCRIPTION"}});
   for (const PolicyRow& row : PolicyTable()) {
     if (row.task != task) continue;
     table.Row({std::string(row.name), std::string(row.help)});
@@ -109,7 +111,7 @@ CommandSpec PoliciesCommand() {
   return {
       .name = "policies",
       .summary = "List the policies, with their options and defaults",
-      .options = {{"--task", "move|place|scale|route",
+      .options = {{"--task", kTaskWords,
                    "list only the policies of this task (default: all tasks)"},
                   {"-o,--output", "table|json|yaml|name", "output format (default: table)"}},
       .details =

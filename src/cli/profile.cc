@@ -113,7 +113,7 @@ Result<ExitStatus> RunProfile(const Arguments& arguments, const Session& session
   const bool anonymous = arguments.Has("anonymize");
   std::string comment;
   if (has_traces) {
-    TRY_ASSIGN(TracedCalls traced, ReadTracedCalls(arguments, session, *application, source));
+    TRY_ASSIGN(TracedCalls traced, ReadTracedCalls(arguments, session, application, source));
     application = std::move(traced.application);
     for (State& state : states) state.calls = application->calls;
     if (!anonymous) comment = std::move(traced.comment);

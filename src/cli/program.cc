@@ -219,7 +219,7 @@ Result<ExitStatus> Dispatch(const Invocation& invocation, const Session& session
     return ExitStatus::kDone;
   }
   if (invocation.command == nullptr) {
-    internal::WriteTalk(ProgramHelp());
+    std::fputs(ProgramHelp().c_str(), stderr);
     return ExitStatus::kBadInput;
   }
   Result<ExitStatus> status = invocation.command->run(invocation.arguments, session);

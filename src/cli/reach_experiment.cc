@@ -13,8 +13,8 @@
 #include "cli/controller_client.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
-#include "cli/trace_places.h"
 #include "control/mode.h"
+#include "run/trace_places.h"
 #include "telemetry/jaeger_client.h"
 #include "telemetry/traced_request.h"
 
@@ -290,7 +290,7 @@ Result<bool> ReachExperiment::ReadTraces(double from_unix, ReachLatencies* laten
   }
   LinkSpans(&set);
   std::vector<std::string> unknown;
-  const SpanPlaces places = PlacesOf(set, *plan_.application, cluster_->mirror(), &unknown);
+  const SpanPlaces places = TracePlaces(plan_.application, cluster_->mirror()).Of(set, &unknown);
   const std::vector<WorkloadId> workloads = Workloads();
   std::vector<double> totals_ms;
   std::vector<std::vector<double>> services_ms(workloads.size());

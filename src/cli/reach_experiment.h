@@ -38,7 +38,7 @@ class ReachController {
  public:
   // What of it matters here.
   struct Standing {
-    int64_t plans = 0, moves = 0;  // Ended since it began, whatever came of them.
+    int64_t plans = 0, moves = 0;  // Ended since it began, with any outcome.
     struct Move {
       std::string id, pod, from, to;
       UnixMillis begun = 0;

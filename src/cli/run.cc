@@ -17,6 +17,7 @@
 #include "run/control_server.h"
 #include "run/control_socket.h"
 #include "run/host.h"
+#include "run/run_review.h"
 
 namespace rudderfish {
 namespace {
@@ -39,7 +40,7 @@ void OnSignal(int signal) {
   if (signal == SIGHUP) {
     g_reload = 1;
   } else {
-    if (g_ending != 0) ::_exit(0);  // Whoever asks twice does not want to wait.
+    if (g_ending != 0) ::_exit(0);  // A second signal ends it at once.
     g_ending = 1;
     ::alarm(kGraceSeconds);
   }
@@ -150,7 +151,8 @@ Result<void> Drive(Host* loop, ControlSocket* socket, const std::function<void()
 }
 
 // Says what would be done, and asks the cluster whether it may be.
-Result<ExitStatus> DryRun(const Config& config) {
+Result<ExitStatus> DryRun(Config config) {
+  TRY(Print(TakeKeptModes(&config)));
   TRY_ASSIGN(const std::string description, DescribeRun(config));
   TRY(Print(description));
   TRY(CheckCanWrite(config.journal.path));
@@ -196,7 +198,7 @@ Result<ExitStatus> RunRun(const Arguments& arguments, const Session&) {
   SetLogFormat(format == 1 ? LogFormat::kJson : LogFormat::kText);
   Result<ExitStatus> ended = RunController(arguments);
   if (ended || format == 0) return ended;
-  LogError("{}", ended.error().message);  // Whoever reads the log reads JSON.
+  LogError("{}", ended.error().message);  // With a log in JSON the error is JSON, too.
   return StatusOf(ended.error().code);
 }
 
@@ -220,9 +222,12 @@ CommandSpec RunCommand() {
           "`decisions` in the configuration names the kinds of decision that the process makes.\n"
           "With `placement` it is a scheduler for the pods that name it in `schedulerName`; with "
           "the section `extender` it answers requests of kube-scheduler (docs/placement.md). With "
-          "`migration` it records in the journal which running pods it would move. It does not "
-          "move pods on a live cluster yet. `decisions` and `explain` read the journal, also while "
-          "the controller runs.\nSIGHUP reloads the configuration file; an invalid file changes "
+          "`migration` it moves running pods (docs/moving.md), with `routing` it splits requests "
+          "between regions (docs/routing.md). Each kind begins in the mode that the configuration "
+          "names, by default shadow, in which decisions are only recorded in the journal; "
+          "`promote` advances it. It does not scale workloads on a live cluster yet. `decisions` "
+          "and `explain` read the journal, also while the controller runs.\nSIGHUP reloads the "
+          "configuration file; an invalid file changes "
           "nothing. SIGTERM and SIGINT shut down within 10 s, in which Events are flushed; a "
           "second signal exits immediately.",
       .examples = {"run --config rudderfish.yaml --dry-run",

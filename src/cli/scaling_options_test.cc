@@ -39,7 +39,7 @@ TEST(RivalOf, WhereNoAutoscalerKeepsTheLimitItIsWhoDoes) {
 }
 
 // By a hundredth of a point constant pods would be the rule, at a sixth more.
-TEST(RivalOf, WhereNobodyKeepsTheLimitTheCheapestThatIsLateAsTheAutoscalerIs) {
+TEST(RivalOf, WhereNoPolicyKeepsTheLimitTheCheapestThatIsLateAsTheAutoscalerIs) {
   Calibration calibrations[] = {CalibrationOf({{"keda:share=0.45", 1.849, 0.00131, 3e-5},
                                                {"hpa:cpu=40", 1.9, 0.00132, 3e-5}}),
                                 CalibrationOf({{"static:rate=143", 2.167, 0.00115, 3e-5}})};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/simulate_routing.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +13,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "cli/episode_text.h"
-#include "cli/output.h"
-#include "cli/policy_list.h"
+#include "cli/judged_worlds.h"
 #include "cli/routing_options.h"
 #include "cli/terminal.h"
 #include "sim/routing_evaluation.h"
@@ -25,7 +22,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr int64_t kSharesToldMax = 1000, kRoutingEpisodeMax = 1'000'000;
+constexpr int64_t kRoutingAlternatives = 3;  // Shares.
 
 struct ToldRouting {
   std::string scenario, variant, policy;
@@ -189,33 +186,25 @@ std::string StoryJson(const ToldRouting& told) {
 
 }  // namespace
 
-Result<ExitStatus> SimulateRouting(const Scenario& scenario, const Arguments& arguments) {
-  for (const std::string_view option : {"starts", "select", "objective", "load"}) {
-    if (arguments.Has(option)) return Invalid("--{}: not for --task route", option);
-  }
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
-  ToldRouting told{.scenario = scenario.name};
-  TRY_ASSIGN(told.seed, SeedOf(arguments));
-  TRY_ASSIGN(const int64_t episode, arguments.Integer("line", 0, 0, kRoutingEpisodeMax));
-  TRY_ASSIGN(const int64_t shown, arguments.Integer("alternatives", 3, 1, kSharesToldMax));
-  TRY_ASSIGN(const std::string typed,
-             arguments.RequiredText("policy", "who decides, such as lp or runs/a"));
-  TRY_ASSIGN(const OnePolicy one, OfOption("policy", ParseOnePolicy(typed)));
-  TRY_ASSIGN(
-      const RoutingPolicies policies,
-      OfOption("policy", RoutingPoliciesOf({{one.name, {one.spec}}}, arguments.operands()[0])));
-  TRY_ASSIGN(told.world, RegionsOf(arguments, scenario));
-  TRY_ASSIGN(const std::vector<int> variants, VariantsOf(arguments, *told.world));
-  if (arguments.Has("variant") && variants.size() > 1)
+Result<ExitStatus> SimulateRouting(const SimulationRequest& request) {
+  const auto& [name, spec] = request.policy;
+  TRY_ASSIGN(const RoutingPolicies policies,
+             OfOption("policy", RoutingPoliciesOf({{name, {spec}}}, request.path)));
+  ToldRouting told{
+      .scenario = request.scenario.name,
+      .policy = name,
+      .seed = request.seed,
+      .episode = static_cast<int>(request.episode),
+      .told = static_cast<size_t>(request.alternatives.value_or(kRoutingAlternatives))};
+  TRY_ASSIGN(told.world, RegionsOf(request.arguments, request.scenario));
+  TRY_ASSIGN(const std::vector<int> variants, VariantsOf(request.arguments, *told.world));
+  if (request.arguments.Has("variant") && variants.size() > 1)
     return Invalid("--variant: name one variant; an episode is of one");
   const RegionVariant& variant = told.world->variants[static_cast<size_t>(variants[0])];
   told.variant = variant.name;
-  told.policy = one.name;
-  told.episode = static_cast<int>(episode);
-  told.told = static_cast<size_t>(shown);
   told.story = TellRouting(*policies.list[0].members[0],
                            JudgedEpisode(variant, told.seed, told.episode), told.world);
-  TRY(Print(format == OutputFormat::kTable ? StoryText(told) : StoryJson(told)));
+  TRY(Print(request.format == OutputFormat::kTable ? StoryText(told) : StoryJson(told)));
   return ExitStatus::kDone;
 }
 

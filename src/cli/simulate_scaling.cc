@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/simulate_scaling.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +10,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "cli/episode_text.h"
-#include "cli/output.h"
-#include "cli/policy_list.h"
+#include "cli/judged_worlds.h"
 #include "cli/scaling_options.h"
 #include "cli/terminal.h"
 #include "sim/scaling_story.h"
@@ -21,7 +18,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr int64_t kReplicasToldMax = 1000, kScalingEpisodeMax = 1'000'000;
+constexpr int64_t kScalingAlternatives = 4, kScalingAlternativesMin = 2;
 
 struct ToldEpisode {
   std::string load, policy;
@@ -177,36 +174,29 @@ std::string StoryJson(const ToldEpisode& told, const Scenario& scenario,
 
 }  // namespace
 
-Result<ExitStatus> SimulateScaling(const Scenario& scenario, const Arguments& arguments,
-                                   const Session& session) {
-  for (const std::string_view option : {"starts", "select", "objective"}) {
-    if (arguments.Has(option)) return Invalid("--{}: not for --task scale", option);
-  }
-  TRY_ASSIGN(const OutputFormat format, OutputFormatOf(arguments));
-  ToldEpisode told;
-  TRY_ASSIGN(told.seed, SeedOf(arguments));
-  TRY_ASSIGN(const int64_t episode, arguments.Integer("line", 0, 0, kScalingEpisodeMax));
-  TRY_ASSIGN(const int64_t alternatives, arguments.Integer("alternatives", 4, 2, kReplicasToldMax));
-  TRY_ASSIGN(const std::string typed,
-             arguments.RequiredText("policy", "who decides, such as hpa or runs/a"));
-  TRY_ASSIGN(const OnePolicy one, OfOption("policy", ParseOnePolicy(typed)));
-  const std::string& path = arguments.operands()[0];
-  TRY(CheckIsServed(scenario, path));
+Result<ExitStatus> SimulateScaling(const SimulationRequest& request) {
+  const Scenario& scenario = request.scenario;
+  TRY(CheckIsServed(scenario, request.path));
+  const int64_t alternatives = request.alternatives.value_or(kScalingAlternatives);
+  if (alternatives < kScalingAlternativesMin)
+    return Invalid("--alternatives: must be at least {} for --task scale", kScalingAlternativesMin);
+  const auto& [name, spec] = request.policy;
   TRY_ASSIGN(const ScalingPolicies policies,
-             OfOption("policy", ScalingPoliciesOf({{one.name, {one.spec}}}, path)));
-  for (const std::string& note : policies.notes) Say(session, "{}", note);
-  TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
-  if (arguments.Has("load") && loads.size() > 1)
+             OfOption("policy", ScalingPoliciesOf({{name, {spec}}}, request.path)));
+  for (const std::string& note : policies.notes) Say(request.session, "{}", note);
+  TRY_ASSIGN(const std::vector<int> loads, LoadsOf(request.arguments, *scenario.load));
+  if (request.arguments.Has("load") && loads.size() > 1)
     return Invalid("--load: name one load; an episode is of one");
-  told.load = scenario.load->loads[loads[0]].name;
-  told.policy = one.name;
-  told.episode = static_cast<int>(episode);
-  told.interval_s = std::chrono::duration<double>(scenario.load->interval).count();
+  ToldEpisode told{.load = scenario.load->loads[loads[0]].name,
+                   .policy = name,
+                   .seed = request.seed,
+                   .episode = static_cast<int>(request.episode),
+                   .interval_s = std::chrono::duration<double>(scenario.load->interval).count()};
   told.story = TellScaling(*policies.list[0].members[0], scenario, loads[0], told.seed,
                            told.episode, static_cast<int>(alternatives));
   const ServedApplication application = ApplicationOf(scenario, 0);
-  TRY(Print(format == OutputFormat::kTable ? StoryText(told, scenario, application)
-                                           : StoryJson(told, scenario, application)));
+  TRY(Print(request.format == OutputFormat::kTable ? StoryText(told, scenario, application)
+                                                   : StoryJson(told, scenario, application)));
   return ExitStatus::kDone;
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "base/wall_time.h"
 #include "cli/commands.h"
 #include "cli/controller_client.h"
 #include "cli/decision_text.h"
@@ -185,9 +186,23 @@ std::string PlacementText(const OrderedJson& status, const std::string& kind,
 std::string MovesOf(const OrderedJson& application) {
   const auto moved = application["moved"].get<int64_t>();
   const auto not_moved = application["not_moved"].get<int64_t>();
-  if (moved + not_moved == 0) return application["moves_recorded"].dump();
+  if (moved + not_moved == 0) {
+    const auto recorded = application["moves_recorded"].get<int64_t>();
+    return recorded == 0 ? "0" : fmt::format("{} planned", recorded);
+  }
   return not_moved == 0 ? fmt::format("{} made", moved)
                         : fmt::format("{} made, {} not", moved, not_moved);
+}
+
+std::string TracesText(const std::string& application, const OrderedJson& traces) {
+  if (traces.is_null() || traces["traces"].get<int64_t>() == 0) return "";
+  const auto changes = traces["changes"].get<int64_t>();
+  return fmt::format("calls of {}: from {}, read {} ago; {}\n", application,
+                     Counted(traces["traces"].get<int64_t>(), "trace"),
+                     Age(traces["read_ms"].get<int64_t>(), UnixNow()),
+                     changes == 0 ? "none changed"
+                                  : fmt::format("{}, the last: {}", Counted(changes, "change"),
+                                                traces["last_change"].get<std::string>()));
 }
 
 std::string ApplicationsText(const OrderedJson& applications, std::string* problems) {
@@ -213,9 +228,13 @@ std::string ApplicationsText(const OrderedJson& applications, std::string* probl
                one["plans"].dump(), MovesOf(one), one["changes_seen"].dump()});
     const auto problem = one["problem"].get<std::string>();
     if (!problem.empty()) *problems += fmt::format("{}: {}\n", name, problem);
+    if (one["traces"].is_null()) continue;
+    const auto trouble = one["traces"]["trouble"].get<std::string>();
+    if (!trouble.empty()) *problems += fmt::format("{}: calls not read: {}\n", name, trouble);
   }
   std::string text = table.Text();
   for (const OrderedJson& one : applications) {
+    text += TracesText(one["name"].get<std::string>(), one["traces"]);
     const OrderedJson& factors = one["factors"];
     const std::string words = InWords(LatencyFactors{.execution = factors["execution"],
                                                      .network = factors["network"],
@@ -293,6 +312,7 @@ std::string StatusText(const OrderedJson& status) {
 
 struct Kept {
   std::vector<EvidenceSum> evidence;
+  KeptModes modes;
   std::vector<ModelCorrection> corrections;
   std::vector<std::pair<std::string, int64_t>> counts;  // Of the last day.
 };
@@ -301,10 +321,28 @@ Result<Kept> ReadKept(const fs::path& path) {
   TRY_ASSIGN(const JournalReader journal, JournalReader::Open(path));
   Kept kept;
   TRY_ASSIGN(kept.evidence, journal.Evidence());
+  TRY_ASSIGN(kept.modes, journal.Modes());
   TRY_ASSIGN(const std::vector<MeasuredChange> changes, journal.Changes());
   kept.corrections = FitCorrections(changes);
   TRY_ASSIGN(kept.counts, journal.Counts(UnixNow() - kCountedMs));
   return kept;
+}
+
+// In which mode each kind was, while nothing runs.
+std::string ModesText(const KeptModes& modes) {
+  std::string text;
+  for (const auto& [kind, one] : modes) {
+    text += fmt::format("{:<10} {} when it stopped, since {}: {}\n", kind, ModeName(one.mode),
+                        Rfc3339(one.since), one.why);
+  }
+  return text;
+}
+
+OrderedJson ModesJson(const KeptModes& modes) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto& [kind, one] : modes)
+    json[kind] = {{"mode", ModeName(one.mode)}, {"since_ms", one.since}, {"why", one.why}};
+  return json;
 }
 
 std::string CountsText(const Kept& kept) {
@@ -351,30 +389,35 @@ Result<std::string> ComparedText(const Config& config) {
   return text;
 }
 
-Result<void> ShowStatus(const Arguments& arguments, OutputFormat output) {
-  TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
+Result<void> ShowStatus(const Arguments& arguments, const fs::path& socket, OutputFormat output) {
   Result<OrderedJson> status = AskRunning(socket, "status");
   fs::path journal;
   std::optional<Config> config;  // Where nothing runs.
+  std::string standing = "not running";
   if (status) {
     journal = (*status)["journal"].get<std::string>();
   } else if (status.error().code != ErrorCode::kNotFound || arguments.Has("socket")) {
     return tl::unexpected(std::move(status).error());
   } else {
-    TRY_ASSIGN(config, LoadConfig(arguments.Text("config").value_or("rudderfish.yaml")));
-    journal = config->journal.path;
+    const std::string path = arguments.Text("config").value_or("rudderfish.yaml");
+    TRY_ASSIGN(const RunPlaces places, FindRunPlaces(path));
+    journal = places.journal;
+    if (!places.problem.empty()) standing = fmt::format("no controller at {}", socket.string());
+    if (Result<Config> loaded = LoadConfig(path)) config = *std::move(loaded);
   }
   const Result<Kept> kept = ReadKept(journal);
   if (!status && !kept) return tl::unexpected(kept.error());
   if (IsStructured(output)) {
     OrderedJson json = status ? *status : OrderedJson{{"schema_version", 1}, {"running", false}};
     if (status) json["running"] = true;
+    if (!status) json["modes"] = ModesJson(kept->modes);
     json["evidence"] = kept ? EvidenceJson(kept->evidence) : OrderedJson(nullptr);
     json["corrections"] = kept ? CorrectionsJson(kept->corrections) : OrderedJson(nullptr);
     return PrintStructured(json.dump(2) + "\n", output);
   }
   TRY(Print(status ? StatusText(*status) + "\n"
-                   : fmt::format("not running; from its journal ({}):\n", journal.string())));
+                   : fmt::format("{}; from its journal ({}):\n", standing, journal.string())));
+  if (!status) TRY(Print(ModesText(kept->modes)));
   if (!status && config && config->places()) {
     TRY_ASSIGN(const std::string text, ComparedText(*config));
     TRY(Print(text));
@@ -391,14 +434,15 @@ Result<ExitStatus> RunStatus(const Arguments& arguments, const Session&) {
   TRY_ASSIGN(
       const OutputFormat output,
       OutputFormatOf(arguments, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kYaml}));
+  TRY_ASSIGN(const fs::path socket, SocketOf(arguments));
   if (!arguments.Has("watch")) {
-    TRY(ShowStatus(arguments, output));
+    TRY(ShowStatus(arguments, socket, output));
     return ExitStatus::kDone;
   }
   bool is_first = true;
   TRY(Watch(kBetweenStatuses, [&]() -> Result<void> {
     if (!std::exchange(is_first, false)) TRY(Print(IsStructured(output) ? "---\n" : "\n"));
-    return ShowStatus(arguments, output);
+    return ShowStatus(arguments, socket, output);
   }));
   return ExitStatus::kDone;
 }
@@ -419,14 +463,15 @@ constexpr const char* kResume = "resume";
 }  // namespace
 
 CommandSpec StatusCommand() {
-  return {.name = "status",
-          .summary = "Show the state of the running controller and how well its model predicts",
-          .options = {kRunningConfigOption,
-                      kSocketOption,
-                      {"-w,--watch", "", "show it again every two seconds"},
-                      {"-o,--output", "table|json|yaml", "output format (default: text)"}},
-          .examples = {"status", "status -c rudderfish.yaml -o json"},
-          .run = RunStatus};
+  return {
+      .name = "status",
+      .summary = "Show the state of the running controller and how well its model predicts",
+      .options = {kRunningConfigOption,
+                  kSocketOption,
+                  {"-w,--watch", "", "show it again every two seconds"},
+                  {"-o,--output", "table|json|yaml", "output format (default: table, as text)"}},
+      .examples = {"status", "status -c rudderfish.yaml -o json"},
+      .run = RunStatus};
 }
 
 CommandSpec PauseCommand() {

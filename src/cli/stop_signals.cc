@@ -21,6 +21,13 @@ int StopSignals::Wait() const {
   return signal;
 }
 
+std::optional<int> StopSignals::WaitFor(Duration limit) const {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(limit);
+  const timespec time{.tv_sec = seconds.count(), .tv_nsec = (limit - seconds).count()};
+  const int signal = ::sigtimedwait(&signals_, nullptr, &time);
+  return signal < 0 ? std::nullopt : std::optional(signal);
+}
+
 ExitStatus Stopped(const Session& session, int64_t complete, int64_t asked) {
   Say(session, "Stopped; the result is that of the first {} of {} episodes", complete, asked);
   return ExitStatus::kInterrupted;

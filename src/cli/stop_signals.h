@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -22,6 +23,7 @@ class StopSignals {
 
   // The number of the signal that came.
   int Wait() const;
+  std::optional<int> WaitFor(Duration limit) const;  // Nothing: none came.
 
  private:
   sigset_t signals_;

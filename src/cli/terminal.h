@@ -10,9 +10,9 @@
 #include "base/result.h"
 #include "cli/commands.h"
 
-// How the program writes. Results go to stdout through Print, which knows when nobody reads any
-// more (`| head`): then it says nothing and writes nothing. Talk goes to stderr through Say, and is
-// left out with -q. One thread.
+// How the program writes. Print writes results to stdout; once the reader has closed it (`| head`),
+// Print writes nothing more and reports no error. Say writes messages to stderr; -q leaves them
+// out. One thread.
 
 namespace rudderfish {
 
@@ -29,7 +29,7 @@ namespace internal {
 void WriteTalk(std::string_view line);
 }  // namespace internal
 
-// One line for whoever watches.
+// One line for the user, on stderr.
 template <class... Args>
 void Say(const Session& session, fmt::format_string<Args...> format, Args&&... args) {
   if (session.verbosity == Verbosity::kQuiet) return;

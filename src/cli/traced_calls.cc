@@ -12,8 +12,8 @@
 #include "base/wall_time.h"
 #include "base/yaml_writer.h"
 #include "cli/terminal.h"
-#include "cli/trace_places.h"
-#include "cli/traced_application.h"
+#include "run/trace_places.h"
+#include "run/traced_application.h"
 #include "scenario/application_writer.h"
 #include "telemetry/jaeger_client.h"
 #include "telemetry/span_reader.h"
@@ -94,14 +94,15 @@ bool IsTraceServer(const Arguments& arguments) {
 }
 
 Result<TracedCalls> ReadTracedCalls(const Arguments& arguments, const Session& session,
-                                    const Application& application, const ClusterSource& source) {
+                                    const std::shared_ptr<const Application>& application,
+                                    const ClusterSource& source) {
   TRY_ASSIGN(const double sampled, ShareOf(arguments, "sampled"));
   const std::string name = *arguments.Text("traces");
   SpanSet set;
   TRY(IsTraceServer(arguments) ? ReadFromServer(arguments, session, &set)
                                : ReadFromFile(name, &set));
   std::vector<std::string> unknown;
-  const SpanPlaces places = PlacesOf(set, application, *source.mirror, &unknown);
+  const SpanPlaces places = TracePlaces(application, *source.mirror).Of(set, &unknown);
   Result<InferredGraph> graph = InferCalls(places, {}, &set);
   if (!graph) {
     const std::string hint = unknown.empty() ? ""
@@ -109,14 +110,14 @@ Result<TracedCalls> ReadTracedCalls(const Arguments& arguments, const Session& s
                                                            fmt::join(unknown, ", "));
     return Fail(graph.error().code, "{}: {}{}", name, graph.error().message, hint);
   }
-  TRY_ASSIGN(TracedApplication traced, WithTracedCalls(application, *graph, sampled));
-  if (application.calls->call_count() > static_cast<int>(application.calls->endpoints.size())) {
+  TRY_ASSIGN(TracedApplication traced, WithTracedCalls(*application, *graph, sampled));
+  if (application->calls->call_count() > static_cast<int>(application->calls->endpoints.size())) {
     Say(session, "The calls of {} are replaced by those of the traces",
         arguments.Text("application").value_or("the application"));
   }
   const std::string told = TracesText(*graph, set.left_out), table = TracedTimesText(traced);
   SayLines(session, told);
-  SayWhatIsOdd(session, application, *graph, unknown);
+  SayWhatIsOdd(session, *application, *graph, unknown);
   SayLines(session, "\n" + table + "\n");
   std::string comment =
       fmt::format("Calls and execution times are those of {}:\n{}\n{}",

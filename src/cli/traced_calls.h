@@ -25,6 +25,7 @@ bool IsTraceServer(const Arguments& arguments);
 
 // REQUIRES: --traces was given.
 Result<TracedCalls> ReadTracedCalls(const Arguments& arguments, const Session& session,
-                                    const Application& application, const ClusterSource& source);
+                                    const std::shared_ptr<const Application>& application,
+                                    const ClusterSource& source);
 
 }  // namespace rudderfish

@@ -17,6 +17,7 @@
 #include "cli/scaling_options.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
+#include "cluster/task_kind.h"
 #include "learn/trainer.h"
 #include "policy/neural_routing.h"
 #include "policy/neural_scaling.h"
@@ -394,7 +395,7 @@ std::vector<OptionSpec> TrainOptionSpecs() {
       {"--objective", "TERM[:WEIGHT,...]",
        "(placement) objective to minimize; overrides the scenario's objective (see `help "
        "evaluate`)"},
-      {"--task", "move|place|scale|route",
+      {"--task", kTaskWords,
        "kind of decision to learn; of regions `route` (where requests go), `scale` (what regions "
        "have for them), or `route,scale` (default: both if the scenario has `regions`, place if it "
        "has `arrivals`, scale if it has `load`, else move)"},

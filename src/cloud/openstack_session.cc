@@ -121,7 +121,7 @@ Result<void> OpenStackSession::LogIn() {
                          .ca_file = cloud_.ca_file});
     const bool again =
         !reply ? MayHaveHappened(reply.error().code) : reply->status >= 500 || reply->status == 429;
-    if (!again || tried == kTries || IsStopped()) break;  // A token more harms nobody.
+    if (!again || tried == kTries || IsStopped()) break;  // An extra token does no harm.
     std::this_thread::sleep_for(wait);
     wait *= 2;
   }

@@ -68,6 +68,7 @@ struct Application {
   std::vector<NodeCosts> kind_costs;      // [kind]
   std::vector<WorkloadObject> objects;    // [workload]
   std::vector<LayerId> external_layers;   // [workload] kNone unless external.
+  std::vector<double> warm_up_s;          // [workload] Until a new pod serves as an old one does.
 };
 
 // 16 hexadecimal digits of all that the Model's predictions rest on: its law, the calls, their

@@ -95,7 +95,7 @@ struct SchedulingNode {
   // What its CSINode says: each driver once, and in-tree plugins that drivers have taken over from.
   std::vector<VolumeLimit> volume_limits;
   std::vector<std::string> migrated_plugins;
-  std::optional<double> user_ms;  // Round trip to the users; absent: nobody has said.
+  std::optional<double> user_ms;  // Round trip to the users; absent: not annotated.
   std::string unread_latency;     // What was said of it instead of a number.
 
   bool operator==(const SchedulingNode&) const = default;

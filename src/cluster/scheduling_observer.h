@@ -8,8 +8,8 @@
 
 #include "cluster/scheduling.h"
 
-// What a live cluster tells whoever places pods: nodes, namespaces and pods, one at a time, as they
-// appear, change and go. Told by kube/scheduling_follower.h. All from one thread.
+// What a live cluster tells the code that places pods: nodes, namespaces and pods, one at a time,
+// as they appear, change and go. kube/scheduling_follower.h calls it, always from one thread.
 
 namespace rudderfish {
 
@@ -35,7 +35,7 @@ struct ObservedPod {
   bool is_disrupted = false;  // It is to end for another's sake: evicted, preempted, its node lost.
   bool is_opted_out = false;  // Its owner, or its namespace's, wants no policy of ours for it.
   // The node that its status.nominatedNodeName names: kube-scheduler takes it wherever it is
-  // feasible, whoever named it. Empty: none.
+  // feasible, no matter which component named it. Empty: none.
   std::string nominated;
 };
 

@@ -9,10 +9,10 @@
 
 // Measured values: what a cluster's API server does not know. A column is one signal (how busy CPUs
 // are, requests a second) of all nodes, workloads, edges between workloads, or regions, by name:
-// names live longer than positions in a State. Every value keeps when it was measured and is never
-// taken away:
-// a source that fails lets its values age, and whoever decides says how old is too old. A plain
-// value.
+// names live longer than positions in a State.
+//
+// Every value keeps the time of its measurement and is never removed: if a source fails, its values
+// age, and the code that decides sets the limit of their age. A plain value.
 
 namespace rudderfish {
 
@@ -20,7 +20,7 @@ enum class SignalScope { kCluster, kNode, kWorkload, kEdge, kRegion };
 
 struct SignalValue {
   double value = 0;   // Finite.
-  Instant at;         // When it was measured, by the clock of whoever reads.
+  Instant at;         // When it was measured, by the reader's clock.
   double spread = 0;  // Largest less smallest, where several sources measured the same.
 };
 

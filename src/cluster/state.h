@@ -41,8 +41,8 @@ struct Pods {
   std::vector<NodeId> node;        // kNone while pending.
   std::vector<DeviceSet> devices;  // Which of its node's it has; empty where no node has any.
 
-  // Which pods are left where they are for now, whatever their workload may do: 1 or 0; empty: none
-  // is. Written by whoever drives (control/guard.h), never by a cluster.
+  // Which pods stay where they are for now, even if their workload may move: 1 or 0; empty: none.
+  // Written by the controller's guard (control/guard.h), never by a cluster.
   std::vector<uint8_t> held;
 
   bool is_held(PodId pod) const { return !held.empty() && held[pod] != 0; }

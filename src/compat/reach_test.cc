@@ -323,7 +323,7 @@ TEST_F(Reach, TurnsErrorsIntoStatuses) {
   EXPECT_EQ(status("application/json", request.dump()), 422);
 }
 
-TEST_F(Reach, AnswersTheSameWhoeverAskedBefore) {
+TEST_F(Reach, AnswersDoNotDependOnEarlierRequests) {
   policy_ = std::move(MakePolicy("lookahead", task_).value());
   ReachPlans plans;
   ReachAdviser adviser(&world_, LatencyLaw::Reach(), &task_, policy_.get(), &plans);

@@ -24,7 +24,7 @@
 //
 // With an adviser, setResourceValues asks it, and what it says replaces the suggestion, so that the
 // getSuggestion that follows is about this pod and not about the one before. Without one the
-// suggestion is that of whoever sends setSuggestion. NaN and Infinity, which Python's JSON has,
+// suggestion is what the last setSuggestion said. NaN and Infinity, which Python's JSON has,
 // are invalid here.
 
 namespace rudderfish {

@@ -25,18 +25,23 @@ ControllerOptions ControllerOptionsOf(const ApplicationOptions& options, Mode mo
           .objective = options.objective,
           .mode = mode,
           // What is only imagined counts in no budget but its own.
-          .ledger = mode >= Mode::kCanary ? options.ledger : nullptr};
+          .ledger = mode >= Mode::kCanary ? options.ledger : nullptr,
+          .thinker = options.thinker};
 }
 
 // A pod that could not be moved is not tried again at once, whatever the budgets say.
 GuardOptions GuardOfMoves(const ApplicationOptions& options) {
   GuardOptions guard = options.guard;
-  guard.pod_cooldown = std::max<std::chrono::nanoseconds>(
-      guard.pod_cooldown, std::max<std::chrono::nanoseconds>(options.rest, kLeastRestOfMovedPods));
+  guard.pod_cooldown = RestOfMovedPods(guard.pod_cooldown, options.rest);
   return guard;
 }
 
 }  // namespace
+
+std::chrono::nanoseconds RestOfMovedPods(std::chrono::nanoseconds cooldown,
+                                         std::chrono::nanoseconds rest) {
+  return std::max<std::chrono::nanoseconds>({cooldown, rest, kLeastRestOfMovedPods});
+}
 
 ApplicationRun::ApplicationRun(const ApplicationOptions& options, Cluster* cluster,
                                Cluster* acted_on, Journal* journal, EvidenceSink* evidence)
@@ -53,7 +58,11 @@ ApplicationRun::ApplicationRun(const ApplicationOptions& options, Cluster* clust
 Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
                                   const std::function<std::string()>& obstacle) {
   const auto note = [&](Result<bool> result) {
-    status_.problem = result ? "" : result.error().message;
+    if (!result) {
+      status_.problem = result.error().message;
+    } else if (!is_thinking()) {  // A policy is still being asked.
+      status_.problem.clear();
+    }
     return result;
   };
   if (Result<void> looked = cluster_.Look(); !looked) {
@@ -102,7 +111,8 @@ Result<bool> ApplicationRun::Turn(Mode mode, std::span<const Reading> readings,
 
 // Between plans, so that no plan is judged by two Models.
 void ApplicationRun::ApplyFactors() {
-  if (next_factors_ == factors_ || planning_ || acting_.in_flight() || controller_.in_flight())
+  if (next_factors_ == factors_ || planning_ || is_thinking() || acting_.in_flight() ||
+      controller_.in_flight())
     return;
   factors_ = next_factors_;
   const LatencyLaw law = Corrected(options_.law, factors_);
@@ -117,6 +127,8 @@ void ApplicationRun::ApplyFactors() {
 void ApplicationRun::ApplyRecalled() {
   const std::vector<Workload>& workloads = cluster_.real_state().catalog->workloads;
   for (EarlierMove& move : recalled_) {
+    if (!move.pod.empty()) acting_.RecallPod(std::move(move.pod), cluster_.Now() - move.ago);
+    if (move.is_failed) continue;
     const auto at = std::find_if(workloads.begin(), workloads.end(),
                                  [&](const Workload& one) { return one.name == move.workload; });
     if (at == workloads.end()) continue;
@@ -137,11 +149,17 @@ bool ApplicationRun::IsPlanDue() {
   return cluster_.TakeChange() || rested || is_due;
 }
 
+// For a plan that was given up meanwhile: its answer is waited for, and not heard.
+bool ApplicationRun::IsAsking(Controller* controller) const {
+  return controller->is_thinking() && !planning_ && !controller->DropThought();
+}
+
 Result<bool> ApplicationRun::Decide() {
+  if (IsAsking(&controller_)) return false;
   if (controller_.in_flight()) {  // The journal could not be written: once more.
     TRY(controller_.Turn());
   }
-  if (IsPlanDue()) {
+  if (!controller_.is_thinking() && IsPlanDue()) {
     cluster_.Forget();
     controller_.ForgetMoves();
     controller_.BeginPlan();
@@ -149,6 +167,7 @@ Result<bool> ApplicationRun::Decide() {
   }
   if (!planning_) return false;
   TRY_ASSIGN(const TurnResult result, controller_.Turn());
+  if (result == TurnResult::kThinking) return false;
   if (result != TurnResult::kExhausted) ++status_.decisions;
   if (result == TurnResult::kMoved) {
     ++status_.moves;
@@ -160,6 +179,7 @@ Result<bool> ApplicationRun::Decide() {
 
 // A plan goes on while its own moves change the cluster: each is decided on what is there.
 Result<bool> ApplicationRun::Act() {
+  if (IsAsking(&acting_)) return false;
   if (!planning_ && IsPlanDue()) {
     acting_.BeginPlan();
     planning_ = true;
@@ -167,6 +187,7 @@ Result<bool> ApplicationRun::Act() {
   }
   if (!planning_) return false;
   TRY_ASSIGN(const TurnResult result, acting_.Turn());
+  if (result == TurnResult::kThinking) return false;
   if (result != TurnResult::kExhausted) ++status_.decisions;
   if (result == TurnResult::kWaiting) return false;
   if (result == TurnResult::kMoved) return NoteMove();

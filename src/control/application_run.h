@@ -40,11 +40,16 @@ struct ApplicationOptions {
   GuardOptions guard;
   std::chrono::nanoseconds rest = std::chrono::minutes(10);  // Until an unchanged state is planned.
   std::chrono::nanoseconds staleness = std::chrono::seconds(30);
+  Worker* thinker = nullptr;     // As ControllerOptions::thinker.
   MoveLedger* ledger = nullptr;  // Of all applications that are moved; null: of this one alone.
   double canary = 0.1;           // Share of the workloads whose pods are moved in canary.
   EvidenceOptions evidence;
   uint64_t seed = 1;
 };
+
+// How long a pod rests after a move: its cooldown, and no less than an unchanged state does.
+std::chrono::nanoseconds RestOfMovedPods(std::chrono::nanoseconds cooldown,
+                                         std::chrono::nanoseconds rest);
 
 struct ApplicationStatus {
   int64_t plans = 0;                 // Ended.
@@ -66,8 +71,8 @@ class ApplicationRun {
   ApplicationRun(const ApplicationRun&) = delete;
 
   // Looks, and takes at most one decision. True: the plan goes on, another turn may follow at once.
-  // `obstacle`, asked once the cluster was looked at: why nothing may be decided now, though it
-  // looks on; kUnavailable then.
+  // `obstacle`, asked once the cluster was looked at: why nothing may be decided now, only watched;
+  // kUnavailable then.
   Result<bool> Turn(Mode mode, std::span<const Reading> readings,
                     const std::function<std::string()>& obstacle = nullptr);
 
@@ -79,11 +84,14 @@ class ApplicationRun {
   void Correct(const LatencyFactors& factors) { next_factors_ = factors; }
   const LatencyFactors& factors() const { return factors_; }
 
+  // Somebody else concludes the move that is under way: its row in the journal.
+  std::optional<int64_t> HandOver() { return acting_.HandOver(); }
   // Nothing more is heard of the move that is under way, which the cluster ends by itself: the
   // journal says so.
   Result<void> Abandon(std::string_view why) { return acting_.Abandon(why); }
 
   bool is_moving() const { return acting_.in_flight(); }
+  bool is_thinking() const { return controller_.is_thinking() || acting_.is_thinking(); }
   const std::string& name() const { return options_.name; }
   const ApplicationOptions& options() const { return options_; }
   const ApplicationStatus& status() const { return status_; }
@@ -92,6 +100,7 @@ class ApplicationRun {
 
  private:
   bool IsPlanDue();
+  bool IsAsking(Controller* controller) const;
   Result<bool> Decide();
   Result<bool> Act();
   Result<bool> HearOfMove();

@@ -23,6 +23,9 @@ std::vector<JournalMove> NameMoves(const State& state, const Decision& decision)
   return moves;
 }
 
+// Most policies have answered by then, so that their answer is about the newest state.
+constexpr std::chrono::milliseconds kBriefly(2);
+
 Terms Predict(const Decision& decision, Evaluator* model) {
   for (const Action& action : decision) model->Commit(action);
   const Terms terms = model->Now();
@@ -50,8 +53,11 @@ Controller::Controller(Cluster* cluster, const Task* task, const LatencyLaw& law
   baseline_plan_ = std::make_unique<BaselinePlan>(options_.baseline, task_, law, options_.seed);
 }
 
+Controller::~Controller() { EndThought(); }
+
 void Controller::SetLaw(const LatencyLaw& law) {
   CHECK(!in_flight_);
+  EndThought();
   if (plan_open_) EndPlan(TurnResult::kStopped);
   model_ = Evaluator(law);
   observed_ = false;
@@ -60,6 +66,7 @@ void Controller::SetLaw(const LatencyLaw& law) {
 
 void Controller::BeginPlan() {
   CHECK(!in_flight_);
+  EndThought();
   if (plan_open_) ++plan_;
   plan_open_ = true;
   question_ = {};
@@ -70,20 +77,27 @@ void Controller::BeginPlan() {
 }
 
 Result<TurnResult> Controller::Turn() {
-  if (!plan_open_) BeginPlan();
-  TRY(Observe());
-  if (in_flight_) return Conclude();
-  if (attempts_ >= options_.max_steps) return EndPlan(TurnResult::kExhausted);
-
-  Consult(*policy_, memory_.get(), &space_, &answer_);
+  if (!is_thinking()) {
+    if (!plan_open_) BeginPlan();
+    TRY(Observe());
+    if (in_flight_) return Conclude();
+    if (attempts_ >= options_.max_steps) return EndPlan(TurnResult::kExhausted);
+    Think();
+  }
+  if (is_thinking() && !DropThought()) return TurnResult::kThinking;
+  if (guard_.has_leaving()) TRY(LeaveAnyway());
   Decision decision;
   task_->Decode(state_, space_, answer_.choice, &decision);
   JournalRow row = Describe(decision);
 
   // Deciding may have taken long: the guard looks at the newest state.
+  const std::shared_ptr<const Names> names = state_.names;
   TRY(Observe());
-  row.verdict = guard_.Review(state_, &model_, *task_, question_, decision,
-                              [this](const Question& question) { return Foresee(question); });
+  row.verdict = {.allowed = false, .reason = Rename(names.get(), &decision)};
+  if (row.verdict.reason.empty()) {
+    row.verdict = guard_.Review(state_, &model_, *task_, question_, decision,
+                                [this](const Question& question) { return Foresee(question); });
+  }
   DescribePlan(&row);
   if (decision.empty() || !row.verdict.allowed) {
     row.fate = decision.empty() ? Fate::kStayed : Fate::kRefused;
@@ -96,10 +110,37 @@ Result<TurnResult> Controller::Turn() {
   return Conclude();
 }
 
+// Pods and nodes that came or went meanwhile have changed the ids of the others: gives the decision
+// the ids that its pods and nodes have now. Which of them is gone; empty: all are there.
+std::string Controller::Rename(const Names* before, Decision* decision) const {
+  const Names* now = state_.names.get();
+  if (before == now || before == nullptr || now == nullptr || *before == *now) return "";
+  const auto find = [](const std::vector<std::string>& names, const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    return found == names.end() ? kNone : static_cast<int32_t>(found - names.begin());
+  };
+  for (Action& action : *decision) {
+    auto& migrate = std::get<Migrate>(action);
+    if (!before->pods.empty()) {  // Else they have no names, and their numbers stay.
+      const std::string& pod = before->pods[migrate.pod];
+      migrate.pod = find(now->pods, pod);
+      if (migrate.pod == kNone) return fmt::format("pod {} is gone", pod);
+    }
+    for (NodeId* node : {&migrate.from, &migrate.to}) {
+      const std::string& name = before->nodes[*node];
+      *node = find(now->nodes, name);
+      if (*node == kNone) return fmt::format("node {} is gone", name);
+    }
+  }
+  return "";
+}
+
 Result<TurnResult> Controller::RunPlan() {
   while (true) {
     TRY_ASSIGN(const TurnResult result, Turn());
-    if (result == TurnResult::kWaiting) {
+    if (result == TurnResult::kThinking) {
+      thought_.wait();
+    } else if (result == TurnResult::kWaiting) {
       if (!options_.wait) return result;
       options_.wait();
     } else if (result != TurnResult::kMoved) {
@@ -126,6 +167,33 @@ Result<void> Controller::Observe() {
   return {};
 }
 
+// The Model and the spaces are the policies' until they have answered; nothing else is touched.
+void Controller::Think() {
+  if (options_.thinker == nullptr) {
+    AskPolicies();
+  } else {
+    thought_ = options_.thinker->Do([this] { AskPolicies(); });
+    thought_.wait_for(kBriefly);
+  }
+}
+
+void Controller::AskPolicies() {
+  Consult(*policy_, memory_.get(), &space_, &answer_);
+  if (options_.baseline == nullptr) return;
+  Consult(*options_.baseline, baseline_memory_.get(), &baseline_space_, &baseline_answer_);
+}
+
+bool Controller::DropThought() {
+  if (thought_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+  thought_ = {};
+  return true;
+}
+
+void Controller::EndThought() {
+  if (thought_.valid()) thought_.wait();
+  thought_ = {};
+}
+
 void Controller::Consult(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer) {
   task_->Space(&model_, question_, space);
   Ask ask{.model = &model_, .task = task_, .question = question_, .space = space, .memory = memory};
@@ -144,6 +212,24 @@ std::optional<Move> Controller::Foresee(const Question& question) {
   policy_->Decide({&ask, 1}, {&ahead_answer_, 1});
   if (ahead_answer_.choice == kStop) return std::nullopt;
   return ahead_space_.candidates[ahead_answer_.choice].move;
+}
+
+// A pod whose node is being emptied ends there in any case: where the policy would let it, it goes
+// where the Model says that it does best.
+Result<void> Controller::LeaveAnyway() {
+  if (answer_.choice != kStop) return {};
+  if (space_.count() == 0) {
+    guard_.GiveUpLeaving();
+    TRY(Observe());
+    AskPolicies();
+    return {};
+  }
+  const auto& candidates = space_.candidates;
+  const auto best = std::max_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.gain_ms < b.gain_ms; });
+  answer_.choice = static_cast<int>(best - candidates.begin());
+  return {};
 }
 
 JournalRow Controller::Describe(const Decision& decision) {
@@ -166,7 +252,6 @@ JournalRow Controller::Describe(const Decision& decision) {
   ListRefusals(state_, model_.placement(), guard_, options_.refusals_kept, &row);
   if (options_.baseline != nullptr) {
     row.baseline = options_.baseline->name();
-    Consult(*options_.baseline, baseline_memory_.get(), &baseline_space_, &baseline_answer_);
     Decision choice;
     task_->Decode(state_, baseline_space_, baseline_answer_.choice, &choice);
     row.baseline_choice = NameMoves(state_, choice);
@@ -245,7 +330,7 @@ Result<void> Controller::Submit(const Decision& decision, JournalRow row) {
     const auto& migrate = std::get<Migrate>(action);
     intents.push_back({action, {.state_version = state_.version, .pod_was_on = migrate.from}});
   }
-  // Written before it is done: whoever reads the journal after a crash sees what may have happened.
+  // Written before it is done: after a crash, the journal shows what may have happened.
   TRY_ASSIGN(const int64_t number, journal_->Append(std::move(row)));
   guard_.Note(state_, decision);
   ++attempts_;
@@ -272,8 +357,17 @@ Result<TurnResult> Controller::Conclude() {
   return TurnResult::kMoved;
 }
 
+std::optional<int64_t> Controller::HandOver() {
+  if (!std::exchange(in_flight_, false)) return std::nullopt;
+  return flight_.row;
+}
+
 Result<void> Controller::Abandon(std::string_view why) {
   if (!in_flight_) return {};
+  if (completions_.size() >= flight_.intents) {  // Its outcome is known, and not written yet.
+    TRY(Conclude());
+    return {};
+  }
   in_flight_ = false;
   return journal_->Conclude(flight_.row, {Fate::kUnknown, std::string(why), model_.Now()});
 }

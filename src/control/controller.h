@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/worker.h"
 #include "cluster/cluster.h"
 #include "control/baseline_plan.h"
 #include "control/guard.h"
@@ -31,7 +33,8 @@
 namespace rudderfish {
 
 enum class TurnResult {
-  kMoved,      // A decision was submitted; what came of it is known.
+  kThinking,   // The policy is being asked (ControllerOptions::thinker).
+  kMoved,      // A decision was submitted; its outcome is known.
   kWaiting,    // A decision is in flight.
   kStopped,    // The policy chose to stay: the plan has ended.
   kRefused,    // By the guard: the plan has ended.
@@ -44,7 +47,7 @@ struct ControllerOptions {
   int alternatives_kept = 5;                  // In the journal.
   bool alternative_of_each_workload = false;  // Its best, beside those.
   int refusals_kept = 0;                      // The same, of moves that are not allowed.
-  const Policy* baseline = nullptr;           // Asked beside the policy, for the journal only.
+  const Policy* baseline = nullptr;           // Asked as well, for the journal only.
   std::string application;                    // Named in the journal.
   std::string policy;                         // Its name there; empty: its own name.
   std::string objective;                      // Named in the journal.
@@ -55,6 +58,10 @@ struct ControllerOptions {
   // Of all controllers that move pods of the cluster; null: moves of this one alone are counted.
   MoveLedger* ledger = nullptr;
 
+  // On which the policies are asked, so that a slow one delays nothing: Turn returns kThinking
+  // until they have answered. Null: they are asked in Turn. It outlives the controller.
+  Worker* thinker = nullptr;
+
   // Lets time pass while a decision is in flight. Without it RunPlan returns kWaiting.
   std::function<void()> wait;
 };
@@ -63,9 +70,11 @@ class Controller {
  public:
   Controller(Cluster* cluster, const Task* task, const LatencyLaw& law, const Policy* policy,
              const GuardOptions& guard, Journal* journal, ControllerOptions options);
+  ~Controller();  // Waits for a policy that is being asked.
   Controller(const Controller&) = delete;
 
-  // Gives up the plan that is open, if one is, and begins another. REQUIRES: nothing is in flight.
+  // Gives up the plan that is open, if one is, and begins another. Waits for a policy that is being
+  // asked. REQUIRES: nothing is in flight.
   void BeginPlan();
 
   // REQUIRES: both the earlier mode and this one record, or both act.
@@ -81,6 +90,9 @@ class Controller {
   void Recall(WorkloadId workload, MoveLedger::Entry move) {
     guard_.Recall(workload, std::move(move));
   }
+  void RecallPod(std::string pod, std::chrono::nanoseconds at) {
+    guard_.RecallPod(std::move(pod), at);
+  }
 
   // For a cluster on which nothing that was decided has happened: no pod rests because of it.
   void ForgetMoves() { guard_.ForgetMoves(); }
@@ -93,12 +105,21 @@ class Controller {
   // another call goes on with it.
   Result<TurnResult> RunPlan();
 
+  // While a policy is asked, nothing but the cluster and the mode may change.
+  bool is_thinking() const { return thought_.valid(); }
+
+  // What it will answer is of no use any more. False: it has not answered yet, and still is asked.
+  bool DropThought();
+
   // Whether a decision was submitted of which nothing is in the journal yet.
   bool in_flight() const { return in_flight_; }
 
   // Why the last decision that was submitted was not carried out; empty: it was.
   const std::string& failure() const { return failure_; }
 
+  // The controller ends, and somebody else concludes the decision in flight: its row in the
+  // journal; nothing: none is in flight.
+  std::optional<int64_t> HandOver();
   // The controller ends, and will not hear what becomes of the decision in flight: the journal says
   // so. The cluster must not answer it any more.
   Result<void> Abandon(std::string_view why);
@@ -114,8 +135,13 @@ class Controller {
   };
 
   Result<void> Observe();
+  void Think();
+  void AskPolicies();
+  void EndThought();
   void Consult(const Policy& policy, Memory* memory, ActionSpace* space, Answer* answer);
   std::optional<Move> Foresee(const Question& question);
+  std::string Rename(const Names* before, Decision* decision) const;
+  Result<void> LeaveAnyway();
   JournalRow Describe(const Decision& decision);
   void DescribeAlternatives(JournalRow* row);
   void DescribePlan(JournalRow* row);
@@ -146,6 +172,7 @@ class Controller {
   uint64_t observed_version_ = 0;
   bool in_flight_ = false;
   Flight flight_;
+  std::future<void> thought_;  // Valid while policies are asked, or have answered to be heard.
   std::string failure_;
   Completions completions_;
 };

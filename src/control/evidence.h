@@ -137,7 +137,7 @@ class EvidenceWatch {
   int64_t changes_unmeasured_ = 0;
 };
 
-// Who runs elsewhere in the second state, in words, the first few; empty if nobody does.
+// Which pods run elsewhere in the second state, in words, the first few; empty: none.
 std::string DescribeChange(const State& before, const State& after);
 
 }  // namespace rudderfish

@@ -69,7 +69,7 @@ class EvidenceTable {
     bool is_gone = false;
   };
   static Fate FateOf(std::string_view name);
-  // A question in shared names, for those are compared by their places; null: nobody's.
+  // A question in shared names, as those are compared by their addresses; null: no row's.
   struct Asked {
     const std::string *policy = nullptr, *objective = nullptr, *cluster = nullptr;
     std::vector<const std::string*> schedulers;

@@ -58,7 +58,7 @@ TEST_F(FollowedPodsTest, WordsOfPodsThatAnEarlierProcessPlacedAreTaken) {
   EXPECT_EQ(Outcomes(), "uid-a ended, uid-c gone, uid-c failed");
 }
 
-TEST_F(FollowedPodsTest, ThoseThatWentWhileNobodyLookedHaveGone) {
+TEST_F(FollowedPodsTest, PodsThatWentWhileTheControllerWasDownHaveGone) {
   UnendedComparison started = Left("b", seconds(50));
   started.is_started = true;
   Resume({Left("a", seconds(60)), started, Left("waits", seconds(40))});

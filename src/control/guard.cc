@@ -23,7 +23,7 @@ bool IsCalled(const State& state, PodId pod, const std::string& name) {
 
 // `place` is tried first; kNone if there is no such pod.
 PodId FindPod(const State& state, const std::string& name, PodId place) {
-  if (place < state.pods.size() && IsCalled(state, place, name)) return place;
+  if (place != kNone && place < state.pods.size() && IsCalled(state, place, name)) return place;
   for (PodId pod = 0; pod < state.pods.size(); ++pod) {
     if (IsCalled(state, pod, name)) return pod;
   }
@@ -70,7 +70,7 @@ bool Guard::HoldPods(State* state) {
   if (!WhyNothingMoves().empty()) {
     held_.assign(state->pods.size(), 1);
   } else if (!resting_.empty() || options_.moves_per_hour.node ||
-             options_.moves_per_hour.workload) {
+             options_.moves_per_hour.workload || options_.moves_per_hour.name_space) {
     held_.assign(state->pods.size(), 0);
     for (Rest& rest : resting_) {
       const PodId pod = FindPod(*state, rest.pod, rest.place);
@@ -80,8 +80,41 @@ bool Guard::HoldPods(State* state) {
     }
     HoldByHour(*state);
   }
+  HoldOthers(*state);
   state->pods.held = held_;
   return held_ != held_before_;
+}
+
+bool Guard::Leaves(const State& state, NodeId node) const {
+  if (!options_.leaves || node == kNone) return false;
+  const bool is_named = state.names != nullptr && !state.names->nodes.empty();
+  return options_.leaves(is_named ? std::string_view(state.names->nodes[node])
+                                  : std::string_view(NodeName(state, node)));
+}
+
+// While pods of nodes that leave may be moved, all others are held.
+void Guard::HoldOthers(const State& state) {
+  has_leaving_ = false;
+  if (!options_.leaves || !leaves_first_) return;
+  std::vector<uint8_t> leaves;  // [node] Empty: none does, which is the rule.
+  for (NodeId node = 0; node < state.nodes.size(); ++node) {
+    if (!Leaves(state, node)) continue;
+    leaves.resize(static_cast<size_t>(state.nodes.size()));
+    leaves[node] = 1;
+  }
+  if (leaves.empty()) return;
+  const auto goes_first = [&](PodId pod) {
+    const NodeId node = state.pods.node[pod];
+    return node != kNone && leaves[node] != 0 && state.workload_of(pod).movable &&
+           (held_.empty() || held_[pod] == 0);
+  };
+  std::vector<uint8_t> others(static_cast<size_t>(state.pods.size()), 1);
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (!goes_first(pod)) continue;
+    others[pod] = 0;
+    has_leaving_ = true;
+  }
+  if (has_leaving_) held_ = std::move(others);
 }
 
 // Pods of workloads, and on nodes, of which as many were moved as may be.
@@ -110,12 +143,31 @@ std::string Guard::WhyNodeRests(std::string_view node) const {
 }
 
 std::string Guard::WhyWorkloadRests(const State& state, WorkloadId workload) const {
-  if (!options_.moves_per_hour.workload) return "";
-  return UsedUp(ledger().OfWorkload(application_, state.catalog->workloads[workload].name),
-                options_.moves_per_hour.workload);
+  const HourlyMoves& limits = options_.moves_per_hour;
+  if (limits.workload) {
+    const std::string& name = state.catalog->workloads[workload].name;
+    const std::string why = UsedUp(ledger().OfWorkload(application_, name), limits.workload);
+    if (!why.empty()) return fmt::format("of {}, which had {}", name, why);
+  }
+  if (!limits.name_space) return "";
+  const std::string name_space = NamespaceOf(workload);
+  const std::string why = UsedUp(ledger().OfNamespace(name_space), limits.name_space);
+  return why.empty() ? "" : fmt::format("in the namespace {}, which had {}", name_space, why);
+}
+
+std::string Guard::NamespaceOf(WorkloadId workload) const {
+  const auto at = static_cast<size_t>(workload);
+  return at < options_.namespaces.size() ? options_.namespaces[at] : "";
+}
+
+std::chrono::nanoseconds Guard::StartTime(WorkloadId workload) const {
+  const bool counts = options_.horizon.count() > 0 && options_.start_time;
+  return counts ? options_.start_time(workload) : std::chrono::nanoseconds(0);
 }
 
 std::string Guard::WhyHeld(const State& state, PodId pod) const {
+  if (has_leaving_ && !Leaves(state, state.pods.node[pod]))
+    return "waits until pods of nodes that are being emptied were moved";
   for (const Rest& rest : resting_) {
     if (!IsCalled(state, pod, rest.pod) || state.at - rest.moved_at >= options_.pod_cooldown)
       continue;
@@ -125,8 +177,7 @@ std::string Guard::WhyHeld(const State& state, PodId pod) const {
                        std::chrono::duration<double>(options_.pod_cooldown).count());
   }
   const WorkloadId workload = state.pods.workload[pod];
-  if (const std::string why = WhyWorkloadRests(state, workload); !why.empty())
-    return fmt::format("is of {}, which had {}", state.catalog->workloads[workload].name, why);
+  if (const std::string why = WhyWorkloadRests(state, workload); !why.empty()) return "is " + why;
   const NodeId node = state.pods.node[pod];
   if (node == kNone) return "";
   if (const std::string why = WhyNodeRests(NodeName(state, node)); !why.empty())
@@ -158,15 +209,18 @@ Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
   // One action after another, each in the state that the ones before it leave.
   const double now_ms = model->Now().latency_ms;
   int made = 0;
+  std::chrono::nanoseconds start_time{0};
   Verdict verdict{.allowed = true, .reason = ""};
   for (const Action& action : decision) {
-    verdict = ReviewMove(newest, *model, std::get<Migrate>(action));
+    const auto& migrate = std::get<Migrate>(action);
+    verdict = ReviewMove(newest, *model, migrate);
     if (!verdict.allowed) break;
+    start_time += StartTime(newest.pods.workload[migrate.pod]);
     model->Commit(action);
     ++made;
   }
-  if (verdict.allowed && options_.benefit_factor) {
-    verdict = ReviewGain(now_ms, model, task, question, next, &made);
+  if (verdict.allowed && options_.benefit_factor && !has_leaving_) {
+    verdict = ReviewGain(now_ms, start_time, model, task, question, next, &made);
   }
   for (; made > 0; --made) model->Undo();
   return verdict;
@@ -174,30 +228,46 @@ Verdict Guard::Review(const State& newest, Evaluator* model, const Task& task,
 
 // The decision has been made on the model. Goes on as the policy would until the plan has paid for
 // its steps: most plans have at once.
-Verdict Guard::ReviewGain(double start_ms, Evaluator* model, const Task& task,
-                          const Question& question, const NextMove& next, int* made) const {
+Verdict Guard::ReviewGain(double start_ms, std::chrono::nanoseconds start_time, Evaluator* model,
+                          const Task& task, const Question& question, const NextMove& next,
+                          int* made) const {
   double needed_ms = 0;
   int steps = 0;
+  // Of the horizon, what is left once all pods have started, one after another.
+  const auto share = [&] {
+    if (start_time.count() == 0) return 1.0;
+    return std::max(0.0, 1 - std::chrono::duration<double>(start_time) / options_.horizon);
+  };
   for (Question here = question;; ++here.step) {
     needed_ms += task.StepCost(here) * *options_.benefit_factor;
     ++steps;
-    if (start_ms - model->Now().latency_ms >= needed_ms) return {.allowed = true, .reason = ""};
+    if (share() * (start_ms - model->Now().latency_ms) >= needed_ms && share() > 0)
+      return {.allowed = true, .reason = ""};
     const bool ends =
         here.step + 1 >= task.max_steps() || moves_in_plan_ + *made >= options_.moves_per_plan;
     const std::optional<Move> move = ends ? std::nullopt : next({here.step + 1});
     if (!move) break;
+    start_time += StartTime(move->workload);
     model->Commit(*move);
     ++*made;
   }
-  const double gain_ms = start_ms - model->Now().latency_ms;
+  const double gain_ms = share() * (start_ms - model->Now().latency_ms);
+  const std::string counted =
+      start_time.count() == 0
+          ? ""
+          : fmt::format(", counted for {:.0f} of {:.0f} s as {} for {:.0f} s",
+                        share() * std::chrono::duration<double>(options_.horizon).count(),
+                        std::chrono::duration<double>(options_.horizon).count(),
+                        steps == 1 ? "its pod starts" : "their pods start",
+                        std::chrono::duration<double>(start_time).count());
   if (steps == 1) {
-    return Refuse("a predicted gain of {:.3f} ms is less than the {:.3f} ms it must reach", gain_ms,
-                  needed_ms);
+    return Refuse("a predicted gain of {:.3f} ms{} is less than the {:.3f} ms it must reach",
+                  gain_ms, counted, needed_ms);
   }
   return Refuse(
-      "the plan's {} moves are predicted to gain {:.3f} ms, less than the {:.3f} ms they "
+      "the plan's {} moves are predicted to gain {:.3f} ms{}, less than the {:.3f} ms they "
       "must reach",
-      steps, gain_ms, needed_ms);
+      steps, gain_ms, counted, needed_ms);
 }
 
 Verdict Guard::ReviewMove(const State& newest, const Evaluator& model,
@@ -253,7 +323,14 @@ std::string Guard::WhyNotBack(const State& state, const Move& move) const {
 
 void Guard::Recall(WorkloadId workload, MoveLedger::Entry move) {
   left_.push_back({workload, move.from, move.at, plan_ - 1});
+  move.name_space = NamespaceOf(workload);
   ledger().Note(std::move(move));
+}
+
+void Guard::RecallPod(std::string pod, std::chrono::nanoseconds at) {
+  if (options_.pod_cooldown.count() == 0) return;
+  std::erase_if(resting_, [&](const Rest& rest) { return rest.pod == pod; });
+  resting_.push_back({std::move(pod), at});
 }
 
 void Guard::Note(const State& state, const Decision& decision) {
@@ -266,6 +343,7 @@ void Guard::Note(const State& state, const Decision& decision) {
                    .workload = state.catalog->workloads[workload].name,
                    .from = NodeName(state, migrate.from),
                    .to = NodeName(state, migrate.to),
+                   .name_space = NamespaceOf(workload),
                    .at = state.at});
     if (options_.pod_cooldown.count() == 0) continue;
     const PodId pod = migrate.pod;

@@ -14,11 +14,11 @@
 #include "model/evaluator.h"
 #include "task/task.h"
 
-// The last word before a cluster is touched: whoever decided, a decision is carried out only if it
-// is feasible in the newest state, worth its cost by the Model's own prediction, and within what
-// may be disturbed. "No" is an answer with a reason, not an error. What is known to be refused
-// before anybody has decided is held: it is no alternative, so that a plan goes on with what is
-// left. Not thread safe: one Guard per Controller.
+// The last check before a cluster is changed: a decision of any policy is carried out only if it is
+// feasible in the newest state, worth its cost by the Model's own prediction, and within what may
+// be disturbed. "No" is an answer with a reason, not an error. What is known to be refused before
+// the policy decides is held: it is no alternative, so that a plan goes on with what is left. Not
+// thread safe: one Guard per Controller.
 
 namespace rudderfish {
 
@@ -32,6 +32,21 @@ struct GuardOptions {
   // its end or at any step before: a first step may lose what the next ones win. Without a value
   // the gain is not asked.
   std::optional<double> benefit_factor = 1.0;
+
+  // For how long a move is counted on to hold. Of that it gains nothing until its pod serves: of a
+  // pod that starts for 2 minutes, the gain of 8 out of 10 counts. 0: that is not counted.
+  std::chrono::nanoseconds horizon{0};
+
+  // How long a pod of the workload takes until it serves as well as the one that it replaces; none:
+  // no time at all.
+  std::function<std::chrono::nanoseconds(WorkloadId)> start_time;
+
+  // Whether somebody empties the node of that name, or deletes it soon. Its pods go first: while
+  // one of them may be moved no other is, and it need not gain anything.
+  std::function<bool(std::string_view node)> leaves;
+
+  // [workload] Its namespace; empty: it has none.
+  std::vector<std::string> namespaces;
 
   // How long a pod is left alone after it was moved.
   std::chrono::nanoseconds pod_cooldown{0};
@@ -61,6 +76,7 @@ class Guard {
   void BeginPlan() {
     moves_in_plan_ = 0;
     ++plan_;
+    leaves_first_ = true;
   }
 
   // Marks in `state` the pods that are held now: those that rest, and all once the plan has made
@@ -71,6 +87,12 @@ class Guard {
   // Nodes that pods of a workload do not return to now, in ids of the state that was held last. For
   // Evaluator::Leave.
   std::span<const LeftCell> left_cells() const { return cells_; }
+
+  // A pod of a node that leaves may be moved, so others are held; of the state that was held last.
+  bool has_leaving() const { return has_leaving_; }
+
+  // None of these has a node to go to: in this plan they hold no others back.
+  void GiveUpLeaving() { leaves_first_ = false; }
 
   // Why a pod is held, in words that follow its name; empty if it is not.
   std::string WhyHeld(const State& state, PodId pod) const;
@@ -90,6 +112,9 @@ class Guard {
   // A move that an earlier process made, the oldest first: it counts in the hour, and no pod of
   // `workload` returns to the node that it left. Its pod is gone.
   void Recall(WorkloadId workload, MoveLedger::Entry move);
+
+  // A move that an earlier process tried: its pod, if it is still there, rests.
+  void RecallPod(std::string pod, std::chrono::nanoseconds at);
 
   // What was noted has not happened after all: nothing rests. REQUIRES: a ledger of its own.
   void ForgetMoves() {
@@ -124,12 +149,17 @@ class Guard {
   MoveLedger& ledger() { return shared_ != nullptr ? *shared_ : own_; }
   const MoveLedger& ledger() const { return shared_ != nullptr ? *shared_ : own_; }
   bool HoldPods(State* state);
+  void HoldOthers(const State& state);
+  bool Leaves(const State& state, NodeId node) const;
   void HoldByHour(const State& state);
   bool FindLeft(const State& state);
   bool IsOver(const Left& left, std::chrono::nanoseconds now) const;
   std::string WhyNotBack(const State& state, const Move& move) const;
-  Verdict ReviewGain(double start_ms, Evaluator* model, const Task& task, const Question& question,
-                     const NextMove& next, int* made) const;
+  Verdict ReviewGain(double start_ms, std::chrono::nanoseconds start_time, Evaluator* model,
+                     const Task& task, const Question& question, const NextMove& next,
+                     int* made) const;
+  std::chrono::nanoseconds StartTime(WorkloadId workload) const;
+  std::string NamespaceOf(WorkloadId workload) const;
   Verdict ReviewMove(const State& newest, const Evaluator& model, const Migrate& migrate) const;
 
   GuardOptions options_;
@@ -139,6 +169,7 @@ class Guard {
   int moves_in_plan_ = 0;
   std::vector<Rest> resting_;
   std::vector<uint8_t> held_, held_before_;  // [pod] as marked last; empty: none.
+  bool leaves_first_ = true, has_leaving_ = false;
   std::vector<Left> left_;
   std::vector<LeftCell> cells_, cells_before_;  // The same, found in the last state.
 };

@@ -170,6 +170,14 @@ TEST_F(GuardTest, JudgesAPlanByAllItsMoves) {
       << verdict.reason;
   EXPECT_FALSE(Review(Guard({.benefit_factor = 0, .moves_per_plan = 1}), worse, 0, goes_on).allowed)
       << "the second move is beyond the budget";
+  GuardOptions slow{.benefit_factor = 0, .horizon = seconds(600)};
+  slow.start_time = [](WorkloadId) { return seconds(290); };
+  EXPECT_TRUE(Review(Guard(slow), worse, 0, goes_on).allowed);
+  slow.start_time = [](WorkloadId) { return seconds(310); };
+  const NextMove goes_on_once = [&](const Question& question) {
+    return question.step == 1 ? goes_on(question) : std::nullopt;
+  };
+  EXPECT_FALSE(Review(Guard(slow), worse, 0, goes_on_once).allowed) << "one pod after the other";
 }
 
 TEST_F(GuardTest, RefusesToReturnWhereThePlanCameFrom) {
@@ -295,7 +303,7 @@ TEST_F(GuardTest, CooldownOfOnePodLeavesOthersFree) {
 
 TEST_F(GuardTest, HoldsWhoRestsUntilTheRestIsOver) {
   Guard guard({.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)});
-  EXPECT_FALSE(guard.Hold(&state_)) << "nobody was held, nobody is";
+  EXPECT_FALSE(guard.Hold(&state_)) << "no pod was held, none is";
   EXPECT_TRUE(state_.pods.held.empty());
   guard.Note(state_, {Migrate{first_, here_, roomy_}});
   EXPECT_TRUE(guard.Hold(&state_));
@@ -322,7 +330,7 @@ TEST_F(GuardTest, KnowsWhoRestsByNameWhereverItStands) {
   EXPECT_EQ(state_.pods.held, (std::vector<uint8_t>{0, 0, 0})) << "it is gone";
 }
 
-TEST_F(GuardTest, HoldsEverybodyOnceThePlanHasMadeItsMoves) {
+TEST_F(GuardTest, HoldsEveryPodOnceThePlanHasMadeItsMoves) {
   Guard guard({.moves_per_plan = 1});
   EXPECT_EQ(guard.WhyNothingMoves(), "");
   guard.Note(state_, {Migrate{first_, here_, roomy_}});
@@ -348,6 +356,83 @@ TEST_F(GuardTest, DescribesDecisionsByName) {
   EXPECT_EQ(DescribeDecision(state_, {}), "stay");
   EXPECT_EQ(DescribeDecision(state_, {Migrate{second_, here_, roomy_}}),
             "worker-2 from edge-3 to cloud-1");
+}
+
+// Of ten minutes that a move is counted on to hold, those in which its pod starts gain nothing.
+TEST_F(GuardTest, TheTimeInWhichAPodStartsGainsNothing) {
+  const Migrate move{first_, here_, roomy_};
+  const double before = model_.Now().latency_ms;
+  model_.Commit(move);
+  const double gain = before - model_.Now().latency_ms;
+  model_.Undo();
+  const double cost = task_.StepCost({0});
+  GuardOptions options{.benefit_factor = 0.5 * gain / cost, .horizon = seconds(600)};
+  const auto with_start = [&](int s) {
+    options.start_time = [s](WorkloadId) { return seconds(s); };
+    return Review(Guard(options), {move});
+  };
+  EXPECT_TRUE(with_start(0).allowed);
+  EXPECT_TRUE(with_start(299).allowed);
+  const Verdict late = with_start(301);
+  EXPECT_FALSE(late.allowed);
+  EXPECT_NE(late.reason.find("counted for 299 of 600 s as its pod starts for 301 s"),
+            std::string::npos)
+      << late.reason;
+  EXPECT_FALSE(with_start(6000).allowed);
+  options.benefit_factor = 0;
+  EXPECT_FALSE(with_start(600).allowed) << "it would never gain anything";
+  options.horizon = seconds(0);
+  EXPECT_TRUE(with_start(6000).allowed) << "not counted";
+}
+
+TEST_F(GuardTest, MovesOfANamespaceAreCountedOverItsWorkloads) {
+  MoveLedger ledger;
+  Guard guard({.benefit_factor = std::nullopt,
+               .namespaces = {"shop", "users"},
+               .moves_per_hour = {.name_space = 1}},
+              "shop", &ledger);
+  EXPECT_TRUE(Review(guard, {Migrate{first_, here_, roomy_}}).allowed);
+  ledger.Note({.application = "other", .workload = "w", .name_space = "shop", .at = state_.at});
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_EQ(guard.WhyHeld(state_, first_),
+            "is in the namespace shop, which had 1 move within the last hour, as many as may be");
+  EXPECT_EQ(guard.WhyHeld(state_, caller_), "") << "another namespace";
+}
+
+TEST_F(GuardTest, PodsOfANodeThatLeavesGoFirstAndNeedNoGain) {
+  MovePod(first_, roomy_, &state_);
+  model_.Reset(state_);
+  const Decision worse{Migrate{first_, roomy_, here_}};
+  GuardOptions options;
+  std::string leaving = "cloud-1";
+  options.leaves = [&](std::string_view node) { return node == leaving; };
+  Guard guard(options);
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_TRUE(guard.has_leaving());
+  EXPECT_TRUE(Review(guard, worse).allowed) << "it loses 50 ms";
+  EXPECT_EQ(guard.WhyHeld(state_, second_),
+            "waits until pods of nodes that are being emptied were moved");
+  EXPECT_EQ(guard.WhyHeld(state_, first_), "");
+  guard.GiveUpLeaving();
+  EXPECT_TRUE(guard.Hold(&state_));
+  EXPECT_FALSE(guard.has_leaving());
+  EXPECT_FALSE(Review(guard, worse).allowed);
+  guard.BeginPlan();
+  guard.Hold(&state_);
+  EXPECT_TRUE(guard.has_leaving());
+  leaving = "client-1";  // Whose pod may not be moved.
+  guard.Hold(&state_);
+  EXPECT_FALSE(guard.has_leaving());
+}
+
+TEST_F(GuardTest, APodThatRestsRestsOnANodeThatLeaves) {
+  GuardOptions options{.benefit_factor = std::nullopt, .pod_cooldown = seconds(60)};
+  options.leaves = [](std::string_view node) { return node == "cloud-1"; };
+  Guard guard(options);
+  guard.Note(state_, {Migrate{first_, here_, roomy_}});
+  MovePod(first_, roomy_, &state_);
+  guard.Hold(&state_);
+  EXPECT_FALSE(guard.has_leaving());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "model/latency.h"
 
 // What was decided and why, one row a decision: what was seen, what was considered, what the Model
-// predicted, what a baseline would have done, whether the guard allowed it, and what came of it.
+// predicted, what a baseline would have done, whether the guard allowed it, and its outcome.
 // Rows name pods and nodes, because ids are valid for one version of one State. Not thread safe.
 // docs/journal.md describes what is kept on disk (control/sqlite_journal.h).
 
@@ -63,7 +63,7 @@ struct JournalRow {
   std::string mode;                // shadow, ...
   int64_t plan = 0;                // Plans and steps are counted from 0.
   int step = 0;
-  std::string policy, baseline;  // Who chose, and who was asked beside it; empty: nobody.
+  std::string policy, baseline;  // What chose, and what it is compared with; empty: none.
   std::string objective;         // For what it chose.
 
   uint64_t state_version = 0;
@@ -88,11 +88,11 @@ struct JournalRow {
   std::string move;               // The id of the pod's move, where one was begun.
 };
 
-// What came of a row: its fields of the same names.
+// The outcome of a row: its fields of the same names.
 struct RowEnd {
   Fate fate = Fate::kDone;
   std::string failure;
-  Terms measured;
+  std::optional<Terms> measured;  // None: not measured.
   std::string move = {};
 };
 
@@ -100,6 +100,8 @@ struct RowEnd {
 struct EarlierMove {
   std::string workload, from, to;
   std::chrono::nanoseconds ago{0};
+  std::string pod = {};
+  bool is_failed = false;  // The pod is where it was, and rests; nothing else counts.
 };
 
 class Journal {
@@ -110,7 +112,7 @@ class Journal {
   // what it says must not be done.
   virtual Result<int64_t> Append(JournalRow row) = 0;
 
-  // What came of a row that was in flight. After an error it may be said again.
+  // The outcome of a row that was in flight. After an error it may be said again.
   virtual Result<void> Conclude(int64_t number, const RowEnd& end) = 0;
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-// The file of a journal. A part of control/sqlite_journal.h. SQLite's own locks end when any
+// The file of a journal. A part of control/sqlite_database.h. SQLite's own locks end when any
 // descriptor of the database is closed, so that a process opens and closes that file through SQLite
 // alone, but for the lock here, which is closed last.
 

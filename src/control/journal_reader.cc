@@ -9,92 +9,22 @@
 #include <utility>
 
 #include "control/journal_json.h"
+#include "control/routing_decision_json.h"
+#include "control/sqlite_moves.h"
+#include "control/sqlite_placements.h"
 #include "control/sqlite_schema.h"
 #include "control/sqlite_statement.h"
 
 namespace rudderfish {
 namespace {
 
-namespace fs = std::filesystem;
 using internal::DatabaseError;
 using internal::kSchemaVersion;
 using internal::OpenDatabase;
-using internal::QueryNumber;
 using internal::Statement;
 using internal::VersionOf;
 
-Result<std::vector<EvidenceSum>> EvidenceIn(const fs::path& path, sqlite3* database) {
-  Statement select(database,
-                   "SELECT application, term, count(*), sum(e), sum(e * e), sum(abs(e)) FROM "
-                   "(SELECT application, term, predicted_change_ms - measured_change_ms AS e FROM "
-                   "evidence) GROUP BY application, term ORDER BY application, term");
-  std::vector<EvidenceSum> sums;
-  while (select.Step()) {
-    sums.push_back({.application = select.Text(0),
-                    .term = select.Text(1),
-                    .count = select.Integer(2),
-                    .error_sum = select.Real(3),
-                    .error_squares = select.Real(4),
-                    .absolute_sum = select.Real(5)});
-  }
-  if (select.code() != SQLITE_OK) return DatabaseError(path, database, select.code());
-  return sums;
-}
-
-Result<std::vector<MeasuredChange>> ChangesIn(const fs::path& path, sqlite3* database) {
-  Statement select(
-      database,
-      "SELECT application, model, avg(execution_change_ms), avg(network_change_ms), "
-      "avg(transfer_change_ms), avg(queueing_change_ms), avg(measured_change_ms) "
-      "FROM (SELECT *, row_number() OVER (PARTITION BY application, term, change, endpoint "
-      "ORDER BY number) AS time_of_change FROM evidence WHERE execution_change_ms IS NOT NULL) "
-      "GROUP BY application, model, term, change, time_of_change ORDER BY min(number)");
-  std::vector<MeasuredChange> changes;
-  while (select.Step()) {
-    MeasuredChange change{.application = select.Text(0),
-                          .model = select.Text(1),
-                          .predicted = {.execution_ms = select.Real(2),
-                                        .network_ms = select.Real(3),
-                                        .transfer_ms = select.Real(4),
-                                        .queueing_ms = select.Real(5)},
-                          .measured_ms = select.Real(6)};
-    Terms& predicted = change.predicted;
-    predicted.latency_ms = predicted.execution_ms + predicted.network_ms + predicted.transfer_ms +
-                           predicted.queueing_ms;
-    changes.push_back(std::move(change));
-  }
-  if (select.code() != SQLITE_OK) return DatabaseError(path, database, select.code());
-  return changes;
-}
-
-Result<JournalExtent> ExtentOf(const fs::path& path, sqlite3* database) {
-  JournalExtent extent;
-  TRY_ASSIGN(extent.decisions, QueryNumber(path, database, "SELECT count(*) FROM decisions"));
-  TRY_ASSIGN(extent.evidence, QueryNumber(path, database, "SELECT count(*) FROM evidence"));
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    std::error_code ignored;
-    const auto bytes = fs::file_size(path.string() + suffix, ignored);
-    if (!ignored) extent.bytes += static_cast<int64_t>(bytes);
-  }
-  return extent;
-}
-
 }  // namespace
-
-Result<JournalExtent> SqliteJournal::Extent() const {
-  TRY(CheckOpen());
-  return ExtentOf(path_, database());
-}
-
-Result<std::vector<EvidenceSum>> SqliteJournal::MeasuredEvidence() const {
-  TRY(CheckOpen());
-  return EvidenceIn(path_, database());
-}
-
-Result<std::vector<MeasuredChange>> SqliteJournal::Changes() const {
-  TRY(CheckOpen());
-  return ChangesIn(path_, database());
-}
 
 tl::unexpected<Error> JournalReader::Failed(int code) const {
   return DatabaseError(path_, database_.get(), code);
@@ -115,6 +45,10 @@ Result<JournalReader> JournalReader::Open(const std::filesystem::path& path) {
                 path.string(), version, kSchemaVersion);
   }
   return JournalReader(path, std::move(database));
+}
+
+Result<KeptModes> JournalReader::Modes() const {
+  return internal::ReadKeptModes(path_, database_.get());
 }
 
 Result<std::vector<StoredRow>> JournalReader::Rows(const RowFilter& filter) const {
@@ -141,7 +75,7 @@ Result<std::vector<StoredRow>> JournalReader::Rows(const RowFilter& filter) cons
     }
     rows.push_back(std::move(stored));
   }
-  if (select.code() != SQLITE_OK) return DatabaseError(path_, database_.get(), select.code());
+  if (select.code() != SQLITE_OK) return Failed(select.code());
   std::reverse(rows.begin(), rows.end());
   return rows;
 }
@@ -212,20 +146,97 @@ Result<std::vector<StoredPlacement>> JournalReader::Placements(const RowFilter& 
     stored.fate = select.Text(14);
     stored.failure = select.Text(15);
   }
-  if (select.code() != SQLITE_OK) return DatabaseError(path_, database_.get(), select.code());
+  if (select.code() != SQLITE_OK) return Failed(select.code());
   std::reverse(rows.begin(), rows.end());
   return rows;
 }
 
+Result<std::vector<StoredComparison>> JournalReader::Comparisons(const RowFilter& filter) const {
+  Statement select(
+      database_.get(),
+      "SELECT number, written_at, namespace, pod, uid, kind, scheduler, policy, objective, "
+      "coalesce(node, ''), coalesce(policy_node, ''), coalesce(baseline_node, ''), policy_change, "
+      "baseline_change, rules, reason, nodes, feasible, waited_ms, fate, failure, measured_gain, "
+      "measured_change, CASE WHEN ? THEN detail ELSE '{}' END, cluster FROM comparisons "
+      "WHERE written_at >= ? AND (? = '' OR namespace || '/' || pod GLOB ?) "
+      "AND (? IS NULL OR cluster = ?) ORDER BY number DESC LIMIT ?");
+  select.Bind(int64_t{filter.limit == 1}).Bind(filter.since.value_or(0));
+  select.Bind(filter.pod).Bind(filter.pod).Bind(filter.cluster).Bind(filter.cluster);
+  select.Bind(filter.limit);
+  std::vector<StoredComparison> rows;
+  while (select.Step()) {
+    StoredComparison& stored = rows.emplace_back();
+    stored.number = select.Integer(0);
+    stored.written_at = select.Integer(1);
+    stored.row = {.pod = {select.Text(2), select.Text(3), select.Text(4)},
+                  .cluster = select.Text(24),
+                  .group = ComparisonGroupNamed(select.Text(5)),
+                  .scheduler = select.Text(6),
+                  .policy = select.Text(7),
+                  .objective = select.Text(8),
+                  .node = select.Text(9),
+                  .policy_node = select.Text(10),
+                  .baseline_node = select.Text(11),
+                  .policy_change = select.Real(12),
+                  .baseline_change = select.Real(13),
+                  .rules = RulesVerdictNamed(select.Text(14)),
+                  .reason = select.Text(15),
+                  .nodes = static_cast<int>(select.Integer(16)),
+                  .feasible = static_cast<int>(select.Integer(17)),
+                  .waited_ms = select.Real(18),
+                  .detail = select.Text(23)};
+    stored.outcome = {
+        .uid = stored.row.pod.uid, .fate = select.Text(19), .failure = select.Text(20)};
+    if (!select.IsNull(21)) stored.outcome.measured_gain = select.Real(21);
+    if (!select.IsNull(22)) stored.outcome.measured_change = select.Real(22);
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+Result<std::vector<StoredRouting>> JournalReader::Routings(const RowFilter& filter) const {
+  Statement select(database_.get(),
+                   "SELECT number, written_at, fate, failure, measured ->> '$.response_ms', detail "
+                   "FROM decisions WHERE kind = 'routing' AND written_at >= ? AND "
+                   "(? = '' OR application = ?) ORDER BY number DESC LIMIT ?");
+  select.Bind(filter.since.value_or(0)).Bind(filter.application).Bind(filter.application);
+  select.Bind(filter.limit);
+  std::vector<StoredRouting> rows;
+  while (select.Step()) {
+    StoredRouting stored{.number = select.Integer(0), .written_at = select.Integer(1), .row = {}};
+    const std::string name = fmt::format("{}, row {}", path_.string(), stored.number);
+    TRY_ASSIGN(stored.row, RoutingDecisionFrom(select.Text(5), name));
+    const std::optional<Fate> fate = FateNamed(select.Text(2));
+    if (!fate) return Fail(ErrorCode::kCorruption, "{}: unknown fate", name);
+    stored.row.fate = *fate;
+    stored.row.failure = select.Text(3);
+    if (!select.IsNull(4)) stored.row.measured_ms = select.Real(4);
+    rows.push_back(std::move(stored));
+  }
+  if (select.code() != SQLITE_OK) return Failed(select.code());
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+Result<EvidenceTable> JournalReader::LoadEvidence() const {
+  EvidenceTable table;
+  const int code = internal::ReadEvidence(database_.get(), &table);
+  if (code != SQLITE_OK) return Failed(code);
+  return table;
+}
+
 Result<std::vector<EvidenceSum>> JournalReader::Evidence() const {
-  return EvidenceIn(path_, database_.get());
+  return internal::EvidenceIn(path_, database_.get());
 }
 
 Result<std::vector<MeasuredChange>> JournalReader::Changes() const {
-  return ChangesIn(path_, database_.get());
+  return internal::ChangesIn(path_, database_.get());
 }
 
-Result<JournalExtent> JournalReader::Extent() const { return ExtentOf(path_, database_.get()); }
+Result<JournalExtent> JournalReader::Extent() const {
+  return internal::ExtentOf(path_, database_.get());
+}
 
 Result<std::vector<std::pair<std::string, int64_t>>> JournalReader::Counts(UnixMillis since) const {
   Statement select(database_.get(),
@@ -234,7 +245,7 @@ Result<std::vector<std::pair<std::string, int64_t>>> JournalReader::Counts(UnixM
   select.Bind(since);
   std::vector<std::pair<std::string, int64_t>> counts;
   while (select.Step()) counts.emplace_back(select.Text(0), select.Integer(1));
-  if (select.code() != SQLITE_OK) return DatabaseError(path_, database_.get(), select.code());
+  if (select.code() != SQLITE_OK) return Failed(select.code());
   return counts;
 }
 

@@ -9,8 +9,16 @@
 #include <variant>
 #include <vector>
 
+#include "control/evidence.h"
+#include "control/evidence_table.h"
+#include "control/journal.h"
+#include "control/journal_file.h"
 #include "control/model_correction.h"
-#include "control/sqlite_journal.h"
+#include "control/placement_comparison.h"
+#include "control/placement_journal.h"
+#include "control/routing_decision.h"
+#include "control/sqlite_database.h"
+#include "control/sqlite_modes.h"
 
 // What control/sqlite_journal.h has written, for those who only read, while it is written or later.
 
@@ -83,6 +91,9 @@ class JournalReader {
 
   // What comparisons say, all that are kept.
   Result<EvidenceTable> LoadEvidence() const;
+
+  // The modes that kinds of decision have reached, as `run` will take them over.
+  Result<KeptModes> Modes() const;
 
   // How many decisions there are, since a time, by their fate's name.
   Result<std::vector<std::pair<std::string, int64_t>>> Counts(UnixMillis since) const;

@@ -19,7 +19,7 @@ TEST(MemoryJournal, ConcludesARowWithWhatCameOfIt) {
   MemoryJournal journal;
   journal.Append({}).value();
   const int64_t number = journal.Append({.chosen = {{"a-1", "n1", "n2"}}}).value();
-  ASSERT_TRUE(journal.Conclude(number, {Fate::kFailed, "n2 has no room", {.latency_ms = 12}}));
+  ASSERT_TRUE(journal.Conclude(number, {Fate::kFailed, "n2 has no room", Terms{.latency_ms = 12}}));
   const JournalRow& row = journal.rows()[number];
   EXPECT_EQ(row.fate, Fate::kFailed);
   EXPECT_EQ(row.failure, "n2 has no room");

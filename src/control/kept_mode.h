@@ -28,7 +28,7 @@ struct KeptMode {
   bool operator==(const KeptMode&) const = default;
 };
 
-// That somebody has paused a controller: it holds until it is resumed, whoever is started anew.
+// That somebody has paused a controller: it holds until it is resumed, even across restarts.
 struct KeptPause {
   UnixMillis since = 0;  // 0: it is not paused.
   std::string by;

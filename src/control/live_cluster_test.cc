@@ -81,10 +81,10 @@ TEST(LiveCluster, FollowsPodsAndNodesThatChange) {
   grown.allocatable = {2000, 2000};
   nodes.Replace(0, grown);
   live.Read(nodes);
-  LiveCluster anew(TwoTypes(), std::string(kNodeTypeLabel));
-  anew.Read(nodes);
+  LiveCluster fresh(TwoTypes(), std::string(kNodeTypeLabel));
+  fresh.Read(nodes);
   for (const auto term : {ObjectiveTerm::kBalance, ObjectiveTerm::kEnergy, ObjectiveTerm::kCost})
-    EXPECT_EQ(CostOf(term, live.Now()), CostOf(term, anew.Now()));
+    EXPECT_EQ(CostOf(term, live.Now()), CostOf(term, fresh.Now()));
   EXPECT_DOUBLE_EQ(live.Now().price_per_hour, 8);
 }
 

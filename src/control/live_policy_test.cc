@@ -162,7 +162,7 @@ TEST_F(LivePolicyTest, AMixCountsEveryPreferenceOfKubeSchedulers) {
   EXPECT_GT(scores[0], scores[2]);
 }
 
-TEST_F(LivePolicyTest, RoundRobinTakesTheNextThatMayAndBeginsAnew) {
+TEST_F(LivePolicyTest, RoundRobinTakesTheNextThatMayAndWrapsAround) {
   scorer = LivePolicy::Load({.policy = "round-robin"})->NewScorer();
   std::vector<double> scores;
   Feasibility feasibility;

@@ -21,7 +21,7 @@ OrderedJson InMillisecondsJson(const MeanSum& sum) {
 Result<std::vector<PlanEvidence>> MigrationModeEvidence::Read(const KeptMode& now,
                                                               int64_t from) const {
   TRY_ASSIGN(const std::vector<PlanEvidence> recorded,
-             journal_->Plans(now.policy, now.objective, from));
+             moves_->Plans(now.policy, now.objective, from));
   std::vector<PlanEvidence> all;
   for (const std::string& name : applications_) {
     const auto at = std::find_if(recorded.begin(), recorded.end(),
@@ -34,7 +34,7 @@ Result<std::vector<PlanEvidence>> MigrationModeEvidence::Read(const KeptMode& no
 Result<std::vector<MoveTrial>> MigrationModeEvidence::ReadTrials(UnixMillis since) const {
   std::vector<MoveTrial> trials;
   for (const std::string& name : applications_) {
-    TRY_ASSIGN(MoveTrial trial, journal_->CanaryMoves(name, since));
+    TRY_ASSIGN(MoveTrial trial, moves_->CanaryMoves(name, since));
     trials.push_back(std::move(trial));
   }
   return trials;

@@ -8,6 +8,7 @@
 
 #include "control/migration_evidence.h"
 #include "control/mode_ladder.h"
+#include "control/sqlite_moves.h"
 
 // The evidence by which migration is promoted: its plans in shadow, and how right the Model was
 // about changes of the cluster (control/migration_evidence.h). Each application counts by itself:
@@ -19,8 +20,8 @@ inline constexpr ModeLadder::Kind kMigrationLadder{.name = "migration", .record 
 
 class MigrationModeEvidence final : public ModeEvidence {
  public:
-  // The journal outlives it.
-  explicit MigrationModeEvidence(SqliteJournal* journal) : journal_(journal) {}
+  // What the journal keeps of moves outlives it.
+  explicit MigrationModeEvidence(SqliteMoves* moves) : moves_(moves) {}
 
   // Of which applications there is to be evidence.
   void Watch(std::vector<std::string> applications) { applications_ = std::move(applications); }
@@ -33,7 +34,7 @@ class MigrationModeEvidence final : public ModeEvidence {
   Result<std::vector<PlanEvidence>> Read(const KeptMode& now, int64_t from) const;
   Result<std::vector<MoveTrial>> ReadTrials(UnixMillis since) const;
 
-  SqliteJournal* journal_;
+  SqliteMoves* moves_;
   std::vector<std::string> applications_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "control/sqlite_journal.h"
 #include "tests/support/test_folder.h"
 
 namespace rudderfish {
@@ -62,11 +63,11 @@ class MigrationModeEvidenceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    evidence_.emplace(journal_.get());
+    evidence_.emplace(journal_->moves());
     evidence_->Watch({"shop"});
     ladder_ = ModeLadder::Open(kMigrationLadder,
                                {.mode = Mode::kShadow, .policy = "greedy", .objective = "latency"},
-                               &*evidence_, journal_.get())
+                               &*evidence_, journal_->modes())
                   .value();
   }
   // A plan of one move, and that it stops.
@@ -79,36 +80,36 @@ class MigrationModeEvidenceTest : public ::testing::Test {
                    .objective = objective,
                    .chosen = {{"a", "b", "c"}},
                    .fate = Fate::kRecorded};
-    ASSERT_TRUE(journal_->Append(row).has_value());
+    ASSERT_TRUE(journal_->moves()->Append(row).has_value());
     row.step = 1;
     row.chosen.clear();
     row.plan_gain_ms = gain_ms;
     row.baseline_plan_gain_ms = baseline_ms;
     row.fate = Fate::kStayed;
-    ASSERT_TRUE(journal_->Append(row).has_value());
+    ASSERT_TRUE(journal_->moves()->Append(row).has_value());
   }
   void Move(Fate fate) {
-    ASSERT_TRUE(journal_->Append({.application = "shop", .mode = "canary", .fate = fate}));
+    ASSERT_TRUE(journal_->moves()->Append({.application = "shop", .mode = "canary", .fate = fate}));
   }
   void Change(double predicted_ms, double measured_ms) {
-    ASSERT_TRUE(journal_->AppendEvidence({.application = "shop",
-                                          .change = "a from b to c",
-                                          .endpoint = "buy",
-                                          .term = "latency_ms",
-                                          .source = "p",
-                                          .predicted_change_ms = predicted_ms,
-                                          .measured_change_ms = measured_ms}));
+    ASSERT_TRUE(journal_->moves()->AppendEvidence({.application = "shop",
+                                                   .change = "a from b to c",
+                                                   .endpoint = "buy",
+                                                   .term = "latency_ms",
+                                                   .source = "p",
+                                                   .predicted_change_ms = predicted_ms,
+                                                   .measured_change_ms = measured_ms}));
   }
   // The cluster has changed by itself, and two endpoints were measured.
   void Measure(double error_ms) {
     for (const char* endpoint : {"buy", "look"}) {
-      ASSERT_TRUE(journal_->AppendEvidence({.application = "shop",
-                                            .change = "a from b to c",
-                                            .endpoint = endpoint,
-                                            .term = "latency_ms",
-                                            .source = "p",
-                                            .predicted_change_ms = error_ms,
-                                            .measured_change_ms = 0}));
+      ASSERT_TRUE(journal_->moves()->AppendEvidence({.application = "shop",
+                                                     .change = "a from b to c",
+                                                     .endpoint = endpoint,
+                                                     .term = "latency_ms",
+                                                     .source = "p",
+                                                     .predicted_change_ms = error_ms,
+                                                     .measured_change_ms = 0}));
     }
   }
 
@@ -122,8 +123,8 @@ TEST_F(MigrationModeEvidenceTest, ThePlansAndMeasurementsOfTheJournalPromote) {
   for (int i = 0; i < kPlansNeeded - 1; ++i) Plan(20, 15);
   for (int i = 0; i < kChangesNeeded; ++i) Measure(i % 2 == 0 ? 2 : -2);
   EXPECT_THAT(ladder_->Answer("promote"),
-              HasSubstr("migration stays in shadow; for advise there is missing: shop: 99 of the "
-                        "100 shadowed plans that are needed. --force"));
+              HasSubstr("migration stays in shadow; missing for advise: shop: 99 of the "
+                        "100 shadowed plans that are needed. Use --force"));
   Plan(20, 15);
   const OrderedJson told = ladder_->Describe();
   const OrderedJson& shop = told["evidence"]["applications"][0];
@@ -160,18 +161,21 @@ TEST_F(MigrationModeEvidenceTest, TheJournalKnowsWhichMovesWereMadeSince) {
   for (const char* mode : {"shadow", "canary", "enforce"}) {
     JournalRow one = row;
     one.mode = mode;
-    ASSERT_TRUE(journal_->Append(one));
+    ASSERT_TRUE(journal_->moves()->Append(one));
   }
   JournalRow failed = row;
   failed.fate = Fate::kFailed;
-  ASSERT_TRUE(journal_->Append(failed));
-  const auto moves = journal_->MovesSince("shop", UnixNow() - 60'000).value();
-  ASSERT_EQ(moves.size(), 2u);
+  ASSERT_TRUE(journal_->moves()->Append(failed));
+  const auto moves = journal_->moves()->MovesSince("shop", UnixNow() - 60'000).value();
+  ASSERT_EQ(moves.size(), 3u);
   EXPECT_EQ(moves[0].workload, "web");
+  EXPECT_EQ(moves[0].pod, "a");
+  EXPECT_FALSE(moves[1].is_failed);
+  EXPECT_TRUE(moves[2].is_failed);
   EXPECT_EQ(moves[0].from, "b");
   EXPECT_LT(moves[0].ago, std::chrono::minutes(1));
-  EXPECT_THAT(journal_->MovesSince("shop", UnixNow() + 1000).value(), IsEmpty());
-  EXPECT_THAT(journal_->MovesSince("other", 0).value(), IsEmpty());
+  EXPECT_THAT(journal_->moves()->MovesSince("shop", UnixNow() + 1000).value(), IsEmpty());
+  EXPECT_THAT(journal_->moves()->MovesSince("other", 0).value(), IsEmpty());
 }
 
 TEST_F(MigrationModeEvidenceTest, ACanaryThatFailsToMoveGoesBackToShadow) {
@@ -215,7 +219,7 @@ TEST_F(MigrationModeEvidenceTest, PlansOfAnotherPolicyOrObjectiveOrBeforeANumber
   Plan(20, 15);
   EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("shop: 2 of the 100"));
   EXPECT_THAT(ladder_->Answer("promote from 7"),
-              HasSubstr("for advise, by decisions from 7 on, there is missing: shop: 1 of the "));
+              HasSubstr("missing for advise, by decisions from 7 on: shop: 1 of the "));
 }
 
 TEST_F(MigrationModeEvidenceTest, WhatOneApplicationLacksAllOfMigrationLacks) {
@@ -223,7 +227,7 @@ TEST_F(MigrationModeEvidenceTest, WhatOneApplicationLacksAllOfMigrationLacks) {
   for (int i = 0; i < kChangesNeeded; ++i) Measure(0);
   EXPECT_THAT(ladder_->Describe()["next"]["missing"], IsEmpty());
   evidence_->Watch({"shop", "bank"});
-  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("missing: bank: 0 of the 100"));
+  EXPECT_THAT(ladder_->Answer("promote"), HasSubstr("missing for advise: bank: 0 of the 100"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 namespace rudderfish {
 
-// In the order of what they dare.
+// From the one that may do least to the one that may do most.
 enum class Mode {
   kOff,      // Decides nothing.
   kShadow,   // Decides and records; touches nothing.
@@ -33,7 +33,7 @@ Result<Mode> ModeNamed(std::string_view name);  // The nearest name in the messa
 struct Wish {
   std::optional<Mode> mode;  // At most this.
   bool paused = false;
-  bool killed = false;  // Off until the program is started anew, whatever is wished later.
+  bool killed = false;  // Off until the program is restarted, whatever is wished later.
 
   bool operator==(const Wish&) const = default;
 };
@@ -45,9 +45,9 @@ struct StatedWish {
 };
 
 // From key and value pairs as a ConfigMap holds them: mode, pause: "true", resume: "true",
-// kill: "true"; upper and lower case count as equal, and yes, on and 1 are as true. Whoever holds a
-// program back is in a hurry: a value that is none of `kill`, `pause` or `mode` is as `pause`, and
-// an unknown key is told and changes nothing else.
+// kill: "true"; upper and lower case count as equal, and yes, on and 1 are as true. A user who
+// holds a program back is in a hurry: a value of `kill`, `pause` or `mode` that is not understood
+// counts as `pause`, and an unknown key is told and changes nothing else.
 StatedWish WishFrom(const std::map<std::string, std::string>& data);
 
 class ModeSwitch {

@@ -29,10 +29,9 @@ Mode StepFrom(Mode mode, int steps) { return static_cast<Mode>(static_cast<int>(
 }  // namespace
 
 Result<std::unique_ptr<ModeLadder>> ModeLadder::Open(const Kind& kind, Settings settings,
-                                                     ModeEvidence* evidence,
-                                                     SqliteJournal* journal) {
-  std::unique_ptr<ModeLadder> ladder(new ModeLadder(kind, evidence, journal));
-  TRY_ASSIGN(const std::optional<KeptMode> kept, journal->ModeOf(kind.name));
+                                                     ModeEvidence* evidence, SqliteModes* modes) {
+  std::unique_ptr<ModeLadder> ladder(new ModeLadder(kind, evidence, modes));
+  TRY_ASSIGN(const std::optional<KeptMode> kept, modes->ModeOf(kind.name));
   const Result<void> begun = ladder->Begin(std::move(settings), kept);
   // Decisions go on without a journal that cannot be written yet; the mode is kept once it can be.
   if (!begun && begun.error().code != ErrorCode::kUnavailable) return tl::unexpected(begun.error());
@@ -79,7 +78,7 @@ KeptMode ModeLadder::Next(Mode mode, std::string why) const {
 }
 
 Result<void> ModeLadder::Keep() {
-  Result<void> written = journal_->KeepMode(kind_.name, kept_);
+  Result<void> written = modes_->KeepMode(kind_.name, kept_);
   unkept_ = written ? "" : written.error().message;
   return written;
 }
@@ -153,11 +152,11 @@ std::string ModeLadder::Answer(std::string_view text, const MissingRights& missi
   const std::string counted =
       request->from == 0 ? "" : fmt::format(", by {}s from {} on", kind_.record, request->from);
   if (!missing.empty() && !request->is_forced) {
-    return RefusedJson(fmt::format("{} stays in {}; for {}{} there is missing: {}. --force does "
-                                   "without",
-                                   kind_.name, ModeName(now), ModeName(to),
-                                   counted.empty() ? "" : counted + ",", fmt::join(missing, "; ")),
-                       missing);
+    return RefusedJson(
+        fmt::format("{} stays in {}; missing for {}{}: {}. Use --force to promote "
+                    "without this",
+                    kind_.name, ModeName(now), ModeName(to), counted, fmt::join(missing, "; ")),
+        missing);
   }
   const std::string why =
       fmt::format("{} from {} by the command line{}", request->is_up ? "promoted" : "demoted",

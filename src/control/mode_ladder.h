@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "control/sqlite_journal.h"
+#include "control/sqlite_modes.h"
 
 // How far one kind of decision may go: off < shadow < advise < canary < enforce. It begins in the
 // mode of the configuration. `promote` raises it where the evidence allows that, `demote` lowers
@@ -51,9 +51,9 @@ class ModeLadder {
     std::string policy, objective;
   };
 
-  // Evidence and journal outlive it.
+  // Evidence and what the journal keeps of modes outlive it.
   static Result<std::unique_ptr<ModeLadder>> Open(const Kind& kind, Settings settings,
-                                                  ModeEvidence* evidence, SqliteJournal* journal);
+                                                  ModeEvidence* evidence, SqliteModes* modes);
 
   // The configuration was reloaded: as after a restart with it. The new mode holds even where the
   // journal cannot be written, which is the error.
@@ -95,8 +95,8 @@ class ModeLadder {
     int64_t from = 0;
   };
 
-  ModeLadder(const Kind& kind, ModeEvidence* evidence, SqliteJournal* journal)
-      : kind_(kind), evidence_(evidence), journal_(journal) {}
+  ModeLadder(const Kind& kind, ModeEvidence* evidence, SqliteModes* modes)
+      : kind_(kind), evidence_(evidence), modes_(modes) {}
   Result<void> Begin(Settings settings, const std::optional<KeptMode>& before);
   Result<Request> Understand(std::string_view request) const;
   Result<std::vector<std::string>> Missing(Mode to, int64_t from) const;
@@ -106,7 +106,7 @@ class ModeLadder {
   Kind kind_;
   Settings settings_;
   ModeEvidence* evidence_;
-  SqliteJournal* journal_;
+  SqliteModes* modes_;
   KeptMode kept_;
   std::string unkept_;
   Instant looked_at_;

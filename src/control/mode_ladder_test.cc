@@ -8,6 +8,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "control/sqlite_journal.h"
 #include "tests/support/test_folder.h"
 
 // With a made-up kind of decision; what real kinds ask for is tested next to their evidence.
@@ -44,7 +45,7 @@ class ModeLadderTest : public ::testing::Test {
     ladder_.reset();
     journal_.reset();
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    ladder_ = ModeLadder::Open(kind_, settings_, &evidence_, journal_.get()).value();
+    ladder_ = ModeLadder::Open(kind_, settings_, &evidence_, journal_->modes()).value();
   }
   std::string Ask(std::string_view request) { return ladder_->Answer(request); }
   Mode mode() const { return ladder_->mode(); }
@@ -60,8 +61,9 @@ class ModeLadderTest : public ::testing::Test {
 TEST_F(ModeLadderTest, APromotionWithoutEvidenceIsRefusedAndSaysWhatIsMissing) {
   evidence_.lacks = {"9 of the 10 turns", "luck"};
   EXPECT_EQ(Ask("promote"),
-            R"({"error":"steering stays in shadow; for advise there is missing: 9 of the 10 )"
-            R"(turns; luck. --force does without","missing":["9 of the 10 turns","luck"]})");
+            R"({"error":"steering stays in shadow; missing for advise: 9 of the 10 )"
+            R"(turns; luck. Use --force to promote without this",)"
+            R"("missing":["9 of the 10 turns","luck"]})");
   EXPECT_EQ(mode(), Mode::kShadow);
   const OrderedJson told = ladder_->Describe();
   EXPECT_EQ(told["next"]["mode"], "advise");
@@ -261,7 +263,7 @@ TEST_F(ModeLadderTest, RightsThatTheNextModeNeedsAreAskedForAndNamed) {
     return std::vector<std::string>{"the right create pods/binding"};
   };
   const std::string refused = ladder_->Answer("promote canary", lacks);
-  EXPECT_THAT(refused, HasSubstr("there is missing: the right create pods/binding"));
+  EXPECT_THAT(refused, HasSubstr("missing for canary: the right create pods/binding"));
   EXPECT_EQ(mode(), Mode::kShadow);
   EXPECT_THAT(ladder_->Answer("promote canary force", lacks), HasSubstr("\"ok\":true"));
   ladder_->Answer("demote shadow", lacks);

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "control/journal_reader.h"
+#include "control/sqlite_journal.h"
 #include "tests/support/test_folder.h"
 
 namespace rudderfish {
@@ -148,7 +149,7 @@ TEST(ModelCorrection, EndpointsOfOneChangeAreOneChangeOfTheJournal) {
   const auto journal = SqliteJournal::Open(folder / "j.db", {}).value();
   for (const double measured : {8.0, 12.0}) {
     for (const char* endpoint : {"buy", "look"}) {
-      ASSERT_TRUE(journal->AppendEvidence(
+      ASSERT_TRUE(journal->moves()->AppendEvidence(
           {.application = "shop",
            .change = "a from b to c",
            .endpoint = endpoint,

@@ -26,7 +26,7 @@ void ModelCorrector::Follow(ApplicationRun* run) {
   const auto [seen, is_first] = seen_.emplace(run->name(), measured);
   if (!is_first && seen->second == measured) return;
   const std::string& model = run->options().evidence.model;
-  Result<std::vector<MeasuredChange>> changes = journal_->Changes();
+  Result<std::vector<MeasuredChange>> changes = moves_->Changes();
   if (!changes) {  // It tells of its own trouble, and is asked again.
     seen_.erase(seen);
     return;
@@ -39,7 +39,7 @@ void ModelCorrector::Follow(ApplicationRun* run) {
   const ModelCorrection correction = FitCorrection(*changes);
   const LatencyFactors factors = correction.ToApply();
   if (!DifferEnough(factors, run->factors())) return;
-  if (const Result<void> written = journal_->AppendCorrection(correction, model); !written) {
+  if (const Result<void> written = moves_->AppendCorrection(correction, model); !written) {
     LogWarning("{}: the model is not corrected: {}", run->name(), written.error().message);
     return;
   }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "control/application_run.h"
-#include "control/sqlite_journal.h"
+#include "control/sqlite_moves.h"
 
 // Corrects the Models of applications by what the journal has of measured changes
 // (control/model_correction.h): at the first turn, and whenever another change was measured. What
@@ -17,8 +17,8 @@ namespace rudderfish {
 
 class ModelCorrector {
  public:
-  // The journal outlives it.
-  explicit ModelCorrector(SqliteJournal* journal) : journal_(journal) {}
+  // What the journal keeps of moves outlives it.
+  explicit ModelCorrector(SqliteMoves* moves) : moves_(moves) {}
 
   // After a turn of the application. The Model stays as it is while the journal cannot be read or
   // written.
@@ -28,7 +28,7 @@ class ModelCorrector {
   static constexpr double kLeastChange = 0.02;
 
  private:
-  SqliteJournal* journal_;
+  SqliteMoves* moves_;
   std::map<std::string, int64_t> seen_;  // By application: changes measured, as it was looked at.
 };
 

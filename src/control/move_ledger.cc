@@ -22,6 +22,12 @@ int MoveLedger::OfWorkload(std::string_view application, std::string_view worklo
   }));
 }
 
+int MoveLedger::OfNamespace(std::string_view name_space) const {
+  return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.name_space == name_space;
+  }));
+}
+
 int MoveLedger::OfNode(std::string_view node) const {
   return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.from == node || entry.to == node;

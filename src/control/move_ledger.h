@@ -15,6 +15,7 @@ namespace rudderfish {
 // Moves within any hour; without a value they are not counted.
 struct HourlyMoves {
   std::optional<int> application, workload;
+  std::optional<int> name_space;
   std::optional<int> node;  // Moves away from a node, and moves to it.
   std::optional<int> cluster;
 
@@ -25,6 +26,7 @@ class MoveLedger {
  public:
   struct Entry {
     std::string application, workload, from, to;
+    std::string name_space;  // Of the workload; empty: it has none.
     std::chrono::nanoseconds at{0};
   };
 
@@ -37,6 +39,7 @@ class MoveLedger {
   int OfCluster() const { return static_cast<int>(entries_.size()); }
   int OfApplication(std::string_view application) const;
   int OfWorkload(std::string_view application, std::string_view workload) const;
+  int OfNamespace(std::string_view name_space) const;
   int OfNode(std::string_view node) const;
 
  private:

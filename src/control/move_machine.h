@@ -22,7 +22,7 @@ namespace rudderfish {
 struct MoveOptions {
   // After the pod has left the endpoints of its Services, until it is evicted. Proxies follow
   // within kube-proxy's minSyncPeriod, 1 s by default; on busy nodes it takes longer.
-  Duration settle = std::chrono::seconds(5);
+  Duration settle = std::chrono::seconds(3);
   // Beyond its grace period, until a pod that is being deleted is given up: its node is silent.
   Duration silent_node_limit = std::chrono::seconds(15);
   // For the replacement to get its node, where kube-scheduler has said that it does not fit.

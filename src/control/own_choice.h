@@ -24,7 +24,7 @@ enum class ChoiceGroup {
 };
 
 // Whether the pod of that uid is among the share, 0 to 1, that a canary takes: by a hash, so that
-// it stays there whoever asks and however often (FNV-1a with a finaliser, so that uids that differ
+// every caller gets the same answer each time (FNV-1a with a finaliser, so that uids that differ
 // in their last letters are spread).
 bool IsInShare(std::string_view uid, double share);
 

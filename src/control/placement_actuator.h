@@ -35,8 +35,8 @@ class PlacementActuator {
   // later, not from within.
   virtual void LookUp(const PodIdentity& pod, OnFound found) = 0;
 
-  // For people and cluster-autoscaler: what was done; why a pod goes on waiting, whenever that has
-  // been found, as before or anew; that it does not wait any more, whatever became of it.
+  // For people and cluster-autoscaler: what was done; why a pod still waits, each time it is found,
+  // whether the reason is new or not; that a pod no longer waits, whatever the outcome.
   virtual void TellPlaced(const PodIdentity& pod, const std::string& node) = 0;
   virtual void TellWaiting(const PodIdentity& pod, const std::string& message) = 0;
   virtual void TellWaitsNoLonger(const PodIdentity& pod) = 0;

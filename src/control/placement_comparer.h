@@ -19,11 +19,11 @@
 #include "control/scheduler.h"
 #include "model/kube_scores.h"
 
-// Looks over the shoulder of whoever places pods. It stands before a Scheduler, which it tells all
-// that it is told: so that a pod that another scheduler has bound is judged on the state right
-// before. What our policy would have chosen, what the Model says of both, whether our rules allow
-// the other's node; later, what came of the pod. The Scheduler tells it of its own choices while a
-// canary runs.
+// Compares the choices of other schedulers with ours. It stands before a Scheduler, which it tells
+// all that it is told, so that it judges a pod that another scheduler has bound on the state right
+// before. It finds what our policy would have chosen, what the Model says of both, whether our
+// rules allow the other's node and, later, the outcome of the pod. The Scheduler tells it its own
+// choices while a canary runs.
 //
 // Other schedulers count on what they have decided a moment before the cluster shows it; we do not
 // see that. Where our rules forbid a node, pods that were bound since this one was seen are taken
@@ -92,7 +92,7 @@ class PlacementComparer final : public SchedulingObserver {
   }
   void EndUnseen();
 
-  // Whoever waits when advice begins is advised, too.
+  // Pods that wait when advice begins are advised, too.
   void SetComparing(Comparing what);
 
   // Told of each advice once it is written.

@@ -252,7 +252,7 @@ TEST_F(PlacementComparerTest, InAdviseWhoWaitsForAnotherIsToldOfOneNodeAfterItIs
   EXPECT_THAT(told, ::testing::ElementsAre("web b"));
 }
 
-TEST_F(PlacementComparerTest, InAdviseWhoeverWaitedBeforeIsToldToo) {
+TEST_F(PlacementComparerTest, InAdvisePodsThatWaitedBeforeAreToldToo) {
   std::vector<std::string> told;
   comparer.OnAdvice([&](const PlacementComparison& advice) {
     told.push_back(advice.pod.name + " " + advice.policy_node);
@@ -353,8 +353,8 @@ TEST_F(PlacementComparerTest, AChoiceThatSomebodyElseForestalledSaysNothingOfThe
   EXPECT_EQ(list.outcomes[0].fate, "elsewhere");
 }
 
-// Classes of pods that are gone make the tables begin anew, with other ids.
-TEST_F(PlacementComparerTest, ADifferenceIsOfThePodThatWasAskedAboutWhenTheTablesBeginAnew) {
+// Classes of pods that are gone cause a rebuild of the tables, with other ids.
+TEST_F(PlacementComparerTest, ADifferenceIsOfThePodThatWasAskedAboutWhenTheTablesAreRebuilt) {
   See("big", Shape("x", 950), "a");
   clock.Advance(seconds(1));
   const int64_t rebuilds = scheduler.tables().rebuilds();
@@ -437,7 +437,7 @@ TEST_F(PlacementComparerTest, AChoiceIsComparedAsTheClusterWasWhenItWasMade) {
   EXPECT_EQ(list.rows[0].pod.name, "p0");
   EXPECT_EQ(list.rows[0].feasible, 3);
   EXPECT_EQ(list.rows[1].pod.name, "p2");
-  EXPECT_EQ(list.rows[1].feasible, 2);  // Without p1, of which nobody knows any more.
+  EXPECT_EQ(list.rows[1].feasible, 2);  // Without p1, which is gone.
   EXPECT_EQ(scheduler.tables().pod_count(), 2);
 }
 

@@ -13,7 +13,7 @@
 
 // One pod, two choices: where our policy would put it and where somebody else would (kube-scheduler
 // in shadow, kube-default in a canary), both judged by the Model on the state in which it waited,
-// and what came of it. What promotions rest on. docs/journal.md describes the table.
+// and its outcome. What promotions rest on. docs/journal.md describes the table.
 //
 // A pod has one comparison, that of its newest choice: where a Binding was not done and the pod is
 // chosen for again, what was compared before is replaced. Advice comes on top.
@@ -23,7 +23,7 @@ namespace rudderfish {
 // Whose choice was carried out.
 enum class ComparisonGroup {
   kShadow,    // Another scheduler's.
-  kAdvice,    // Nobody's yet: it waits, and its owner is told of ours.
+  kAdvice,    // None yet: the pod waits, and its owner is told of our choice.
   kCanary,    // The policy's.
   kControl,   // kube-default's, by us, beside a canary.
   kEnforced,  // The policy's, which places all.
@@ -39,6 +39,8 @@ enum class RulesVerdict {
 
 std::string_view NameOf(ComparisonGroup group);
 std::string_view NameOf(RulesVerdict verdict);
+ComparisonGroup ComparisonGroupNamed(std::string_view name);  // Of any other: kControl.
+RulesVerdict RulesVerdictNamed(std::string_view name);        // Of any other: kUnmodelled.
 
 struct PlacementComparison {
   PodIdentity pod;
@@ -60,15 +62,15 @@ struct PlacementComparison {
   double gain() const { return baseline_change - policy_change; }
 };
 
-// What came of a pod's comparison, the later word over the earlier one; but that it failed or was
+// The outcome of a pod's comparison, the later word over the earlier one; but that it failed or was
 // evicted is the last. "elsewhere": the choice was not carried out, as somebody else has put the
 // pod on another node; it counts as no evidence.
 struct PlacementOutcome {
   std::string uid;
   std::string fate;     // started, ended, gone, elsewhere, evicted, failed; empty: as it was.
   std::string failure;  // Why.
-  // Asked of the Model anew on the state some time later: what the choice is worth there, and by
-  // how much the pod changes the objective where it runs.
+  // The Model's answers on the state some time later: what the choice is worth there, and by how
+  // much the pod changes the objective where it runs.
   std::optional<double> measured_gain, measured_change;
 };
 

@@ -97,6 +97,22 @@ std::string_view NameOf(RulesVerdict verdict) {
   return "unmodelled";
 }
 
+ComparisonGroup ComparisonGroupNamed(std::string_view name) {
+  for (const auto group : {ComparisonGroup::kShadow, ComparisonGroup::kAdvice,
+                           ComparisonGroup::kCanary, ComparisonGroup::kEnforced}) {
+    if (NameOf(group) == name) return group;
+  }
+  return ComparisonGroup::kControl;
+}
+
+RulesVerdict RulesVerdictNamed(std::string_view name) {
+  for (const auto verdict :
+       {RulesVerdict::kEqual, RulesVerdict::kDifferent, RulesVerdict::kUnclear}) {
+    if (NameOf(verdict) == name) return verdict;
+  }
+  return RulesVerdict::kUnmodelled;
+}
+
 void MeanSum::Add(double value) {
   ++count;
   sum += value;

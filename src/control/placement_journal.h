@@ -47,7 +47,7 @@ class PlacementJournal {
  public:
   virtual ~PlacementJournal() = default;
 
-  // All or none. `ends`: what came of earlier rows, written along.
+  // All or none. `ends`: outcomes of earlier rows, written along.
   virtual Result<void> AppendPlacements(std::span<PlacementRow> rows,
                                         std::span<const PlacementEnd> ends) = 0;
 };

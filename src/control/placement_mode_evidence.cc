@@ -40,11 +40,11 @@ OrderedJson JsonOf(const ShadowEvidence& shadow) {
 
 }  // namespace
 
-Result<std::unique_ptr<PlacementModeEvidence>> PlacementModeEvidence::Open(Options options,
-                                                                           SqliteJournal* journal) {
-  TRY(journal->Evidence());
+Result<std::unique_ptr<PlacementModeEvidence>> PlacementModeEvidence::Open(
+    Options options, SqlitePlacements* placements) {
+  TRY(placements->Evidence());
   return std::unique_ptr<PlacementModeEvidence>(
-      new PlacementModeEvidence(std::move(options), journal));
+      new PlacementModeEvidence(std::move(options), placements));
 }
 
 EvidenceQuestion PlacementModeEvidence::QuestionFrom(const KeptMode& now, int64_t number) const {
@@ -58,12 +58,12 @@ EvidenceQuestion PlacementModeEvidence::QuestionFrom(const KeptMode& now, int64_
 Result<PlacementModeEvidence::Evidence> PlacementModeEvidence::Read(const KeptMode& now,
                                                                     int64_t from) const {
   Evidence evidence;
-  TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
+  TRY_ASSIGN(const EvidenceTable* const table, placements_->Evidence());
   evidence.shadow = table->Shadowed(QuestionFrom(now, from));
   if (now.mode == Mode::kCanary) evidence.trial = table->Trial(now.since, options_.cluster);
   if (!evidence.shadow.differences.empty()) {
     TRY_ASSIGN(evidence.shadow.difference,
-               journal_->DifferenceInWords(evidence.shadow.differences.front()));
+               placements_->DifferenceInWords(evidence.shadow.differences.front()));
   }
   return evidence;
 }
@@ -75,7 +75,7 @@ Result<std::vector<std::string>> PlacementModeEvidence::Missing(const KeptMode& 
 }
 
 Result<std::optional<std::string>> PlacementModeEvidence::WhyWorse(UnixMillis since) {
-  TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
+  TRY_ASSIGN(const EvidenceTable* const table, placements_->Evidence());
   std::optional<std::string> worse = rudderfish::WhyWorse(table->Trial(since, options_.cluster));
   if (worse) *worse = "the canary did worse than its control group: " + *worse;
   return worse;
@@ -83,7 +83,7 @@ Result<std::optional<std::string>> PlacementModeEvidence::WhyWorse(UnixMillis si
 
 // Those that count, and those that placed pods next to them.
 Result<OrderedJson> PlacementModeEvidence::SchedulersJson(const KeptMode& now) const {
-  TRY_ASSIGN(const EvidenceTable* const table, journal_->Evidence());
+  TRY_ASSIGN(const EvidenceTable* const table, placements_->Evidence());
   EvidenceQuestion question = QuestionFrom(now, 0);
   question.schedulers.clear();
   OrderedJson json = OrderedJson::array();

@@ -7,6 +7,7 @@
 
 #include "control/mode_ladder.h"
 #include "control/placement_evidence.h"
+#include "control/sqlite_placements.h"
 
 // The evidence by which placement is promoted: comparisons with other schedulers, and what canary
 // and control group have changed (control/placement_evidence.h). One thread.
@@ -23,10 +24,10 @@ class PlacementModeEvidence final : public ModeEvidence {
     std::string cluster;                  // Of which evidence counts.
   };
 
-  // Reads all of the journal's comparisons, which is better done before pods wait. The journal
-  // outlives it.
+  // Reads all of the journal's comparisons, which is better done before pods wait. What the
+  // journal keeps of placements outlives it.
   static Result<std::unique_ptr<PlacementModeEvidence>> Open(Options options,
-                                                             SqliteJournal* journal);
+                                                             SqlitePlacements* placements);
 
   Result<std::vector<std::string>> Missing(const KeptMode& now, Mode to, int64_t from) override;
   Result<std::optional<std::string>> WhyWorse(UnixMillis since) override;
@@ -38,14 +39,14 @@ class PlacementModeEvidence final : public ModeEvidence {
     TrialEvidence trial;
   };
 
-  PlacementModeEvidence(Options options, SqliteJournal* journal)
-      : options_(std::move(options)), journal_(journal) {}
+  PlacementModeEvidence(Options options, SqlitePlacements* placements)
+      : options_(std::move(options)), placements_(placements) {}
   EvidenceQuestion QuestionFrom(const KeptMode& now, int64_t number) const;
   Result<Evidence> Read(const KeptMode& now, int64_t from) const;
   Result<OrderedJson> SchedulersJson(const KeptMode& now) const;
 
   Options options_;
-  SqliteJournal* journal_;
+  SqlitePlacements* placements_;
 };
 
 }  // namespace rudderfish

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "control/journal_reader.h"
+#include "control/sqlite_journal.h"
 #include "tests/support/test_folder.h"
 
 namespace rudderfish {
@@ -22,11 +23,11 @@ class PlacementModeEvidenceTest : public ::testing::Test {
     ladder_.reset();
     journal_.reset();
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    evidence_ = PlacementModeEvidence::Open(options_, journal_.get()).value();
+    evidence_ = PlacementModeEvidence::Open(options_, journal_->placements()).value();
     ladder_ = ModeLadder::Open(
                   kPlacementLadder,
                   {.mode = Mode::kShadow, .policy = "most-allocated", .objective = "balance"},
-                  evidence_.get(), journal_.get())
+                  evidence_.get(), journal_->modes())
                   .value();
   }
   // So many pods of a kind, of which our policy would have done better by so much.
@@ -47,7 +48,7 @@ class PlacementModeEvidenceTest : public ::testing::Test {
                                     .baseline_change = gain};
       const PlacementOutcome outcome{
           .uid = uid, .measured_gain = gain, .measured_change = change + 1e-6 * (i % 2)};
-      ASSERT_TRUE(journal_->AppendComparisons({&row, 1}, {&outcome, 1}).has_value());
+      ASSERT_TRUE(journal_->placements()->AppendComparisons({&row, 1}, {&outcome, 1}).has_value());
     }
   }
 
@@ -60,7 +61,7 @@ class PlacementModeEvidenceTest : public ::testing::Test {
                                   .node = "a",
                                   .rules = RulesVerdict::kDifferent,
                                   .reason = "a: Insufficient cpu"};
-    EXPECT_TRUE(journal_->AppendComparisons({&row, 1}, {}).has_value());
+    EXPECT_TRUE(journal_->placements()->AppendComparisons({&row, 1}, {}).has_value());
     return JournalReader::Open(folder_ / "j.db")->Comparisons({.limit = 1})->at(0).number;
   }
 
@@ -132,7 +133,7 @@ TEST_F(PlacementModeEvidenceTest, APromotionMayCountOnlyWhatCameAfterADifference
   EXPECT_THAT(ladder_->Answer(fmt::format("promote from {}", mended)), HasSubstr("1 differ"));
   const std::string late = ladder_->Answer(fmt::format("promote from {}", mended + 2));
   EXPECT_THAT(late, HasSubstr("499 of the 500"));
-  EXPECT_THAT(late, HasSubstr(fmt::format("for advise, by comparisons from {} on,", mended + 2)));
+  EXPECT_THAT(late, HasSubstr(fmt::format("for advise, by comparisons from {} on:", mended + 2)));
   EXPECT_EQ(ladder_->mode(), Mode::kShadow);
   ladder_->Answer(fmt::format("promote canary from {}", mended + 1));
   EXPECT_EQ(ladder_->mode(), Mode::kCanary);

@@ -14,7 +14,7 @@
 // them) is not looked at until their turn comes.
 //
 // Scores of nodes are minus the objective with the pod there, as greedy's; the node that the best
-// plan begins with is 1 above the best of them. Where nobody waits behind it they are greedy's.
+// plan begins with is 1 above the best of them. If no pod waits behind this one, they are greedy's.
 
 namespace rudderfish {
 

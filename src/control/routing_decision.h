@@ -36,7 +36,7 @@ struct RoutingDecision {
   std::string route;   // As the configuration names it; "capacity/REGION" about VMs or pods.
   std::string target;  // "httproute shop/web, rule 0".
   std::string mode;
-  std::string policy, baseline;  // Who chose, and who was asked beside it; empty: none was.
+  std::string policy, baseline;  // What chose, and what it is compared with; empty: none.
   std::string objective;
   std::vector<RoutedRegion> regions;
   std::optional<RoutedCapacity> capacity;
@@ -58,7 +58,7 @@ struct RoutingDecision {
   std::optional<double> measured_ms;  // Mean response time after it was done.
 };
 
-// What came of one: its fields of the same names, unless they are empty.
+// The outcome of one: its fields of the same names, unless they are empty.
 struct RoutingEnd {
   std::optional<Fate> fate;
   std::string failure;

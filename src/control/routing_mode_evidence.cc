@@ -22,7 +22,7 @@ Result<std::vector<RouteEvidence>> RoutingModeEvidence::Read(const KeptMode& now
   std::vector<RouteEvidence> all;
   for (const std::string& route : routes_) {
     TRY_ASSIGN(RouteEvidence one,
-               journal_->RouteEvidenceOf(route, now.policy, now.objective, from));
+               routings_->RouteEvidenceOf(route, now.policy, now.objective, from));
     all.push_back(std::move(one));
   }
   return all;
@@ -31,7 +31,7 @@ Result<std::vector<RouteEvidence>> RoutingModeEvidence::Read(const KeptMode& now
 Result<std::vector<RouteTrial>> RoutingModeEvidence::ReadTrials(UnixMillis since) const {
   std::vector<RouteTrial> trials;
   for (const std::string& route : routes_) {
-    TRY_ASSIGN(RouteTrial one, journal_->RouteTrialOf(route, since));
+    TRY_ASSIGN(RouteTrial one, routings_->RouteTrialOf(route, since));
     trials.push_back(std::move(one));
   }
   return trials;

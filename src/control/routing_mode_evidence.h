@@ -8,6 +8,7 @@
 
 #include "control/mode_ladder.h"
 #include "control/routing_evidence.h"
+#include "control/sqlite_routings.h"
 
 // The evidence by which routing is promoted: its decisions, and how right the Model was about
 // response times (control/routing_evidence.h). Each route counts by itself: what one lacks, all of
@@ -19,8 +20,8 @@ inline constexpr ModeLadder::Kind kRoutingLadder{.name = "routing", .record = "d
 
 class RoutingModeEvidence final : public ModeEvidence {
  public:
-  // The journal outlives it.
-  explicit RoutingModeEvidence(SqliteJournal* journal) : journal_(journal) {}
+  // What the journal keeps of routes outlives it.
+  explicit RoutingModeEvidence(SqliteRoutings* routings) : routings_(routings) {}
 
   // Of which routes there is to be evidence.
   void Watch(std::vector<std::string> routes) { routes_ = std::move(routes); }
@@ -33,7 +34,7 @@ class RoutingModeEvidence final : public ModeEvidence {
   Result<std::vector<RouteEvidence>> Read(const KeptMode& now, int64_t from) const;
   Result<std::vector<RouteTrial>> ReadTrials(UnixMillis since) const;
 
-  SqliteJournal* journal_;
+  SqliteRoutings* routings_;
   std::vector<std::string> routes_;
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "control/journal_reader.h"
+#include "control/sqlite_journal.h"
 #include "tests/support/test_folder.h"
 
 namespace rudderfish {
@@ -20,15 +21,15 @@ class RoutingModeEvidenceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    evidence_.emplace(journal_.get());
+    evidence_.emplace(journal_->routings());
     evidence_->Watch({"web"});
     ladder_ = ModeLadder::Open(kRoutingLadder,
                                {.mode = Mode::kShadow, .policy = "lp", .objective = "cost"},
-                               &*evidence_, journal_.get())
+                               &*evidence_, journal_->modes())
                   .value();
   }
   int64_t Decide(Fate fate, const std::string& policy = "lp", double error = 0.05) {
-    return journal_
+    return journal_->routings()
         ->AppendRouting({.route = "web",
                          .mode = fate == Fate::kRecorded ? "shadow" : "canary",
                          .policy = policy,
@@ -45,8 +46,8 @@ class RoutingModeEvidenceTest : public ::testing::Test {
   }
   void Set(double measured_ms) {
     const int64_t row = Decide(Fate::kInFlight);
-    ASSERT_TRUE(journal_->ConcludeRouting(row, {.fate = Fate::kDone, .failure = ""}));
-    ASSERT_TRUE(journal_->ConcludeRouting(
+    ASSERT_TRUE(journal_->routings()->ConcludeRouting(row, {.fate = Fate::kDone, .failure = ""}));
+    ASSERT_TRUE(journal_->routings()->ConcludeRouting(
         row, {.fate = std::nullopt, .failure = "", .measured_ms = measured_ms}));
   }
 

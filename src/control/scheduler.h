@@ -1,45 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "cluster/scheduling_observer.h"
-#include "control/cluster_events.h"
 #include "control/name_watch.h"
-#include "control/node_scorer.h"
-#include "control/own_choice.h"
+#include "control/own_chooser.h"
 #include "control/placement_actuator.h"
 #include "control/placement_journal.h"
-#include "control/pod_refusals.h"
-#include "control/scheduling_queue.h"
-#include "control/scheduling_tables.h"
+#include "control/scheduling_room.h"
 #include "control/sent_bindings.h"
+#include "control/waiting_pods.h"
 
 // A scheduler for the pods that name it (spec.schedulerName): which node each gets, one pod after
 // another, by kube-scheduler's rules and a NodeScorer.
 //
 // A pod that was given a node is assumed there from then on; many bindings are under way at once.
-// What became of one is what the API server says: bound, and then the watch is awaited; refused;
-// unclear, because the server was not heard, and then the same binding is sent again until it says;
-// anything else (a conflict, no such pod), and then the server is asked where the pod is. Until
-// there is such a word the pod keeps its room, however long that takes: what may be taken is given
-// to nobody else. So no pod is bound twice, and none is lost when this is killed at any time: who
-// starts anew sees in the cluster what was done.
+// The API server's answer is the outcome of each: bound, and the scheduler waits for the watch;
+// refused; unclear, as no answer came, and it sends the same binding again until one comes; or
+// anything else (a conflict, no such pod), and it asks the server where the pod is. Until such an
+// answer the pod keeps its room, however long that takes: no other pod gets room that may be taken.
+// So no pod is bound twice, and none is lost if the process is killed at any time: after a restart
+// the scheduler sees in the cluster what was done.
 //
 // Not thread safe. All happens within Turn and the calls of the observer and of the actuator.
 
 namespace rudderfish {
 
 struct SchedulerOptions {
-  std::string name = "rudderfish";  // As pods name it. Empty: it places nothing, and looks on.
+  std::string name = "rudderfish";  // As pods name it. Empty: it places nothing, and only watches.
   std::string cluster;              // In rows of the journal.
   SchedulingQueueOptions queue;
   int bindings_max = 64;  // Under way at once.
@@ -47,25 +40,19 @@ struct SchedulerOptions {
   // For the watch to show a binding; then the API server is asked.
   Duration confirmation_limit = std::chrono::minutes(1);
   Duration repeat = std::chrono::seconds(1);  // Of what was not answered.
-  // Of a binding: then the API server is asked, and it is decided anew if it is not done.
+  // Of a binding: then the API server is asked, and it is decided again if it is not done.
   Duration unclear_limit = std::chrono::seconds(30);
   int alternatives_kept = 3;  // In the journal.
   int enforced_told = 20;     // A second, while the policy places all.
   uint64_t seed = 1;          // Of who is taken among equals.
 };
 
-struct SchedulerCounts {
-  int64_t decisions = 0;   // Nodes given.
-  int64_t bound = 0;       // As the API server answered.
-  int64_t waiting = 0;     // Attempts that found no node.
-  int64_t unmodelled = 0;  // Attempts on pods that are left waiting for that.
-  int64_t conflicts = 0, unclear = 0, refused = 0, gone = 0;
-  int64_t unconfirmed = 0;      // Times that the watch did not show a binding in time.
-  int64_t bound_elsewhere = 0;  // Our pods that somebody else gave a node.
-  int64_t name_shared = 0;      // Of those that were ours alone to place.
-  int64_t lost_races = 0;       // Times that a node was found to hold more than it has.
-  int64_t by_policy = 0;        // Choices that were the policy's to make; of them:
-  std::array<int64_t, kStepBackNames.size()> stepped_back{};
+struct SchedulerCounts : BindingCounts, ChoiceCounts {
+  int64_t decisions = 0;    // Nodes given.
+  int64_t waiting = 0;      // Attempts that found no node.
+  int64_t unmodelled = 0;   // Attempts on pods that are left waiting for that.
+  int64_t name_shared = 0;  // Of those that were ours alone to place.
+  int64_t lost_races = 0;   // Times that a node was found to hold more than it has.
 };
 
 class Scheduler final : public SchedulingObserver {
@@ -74,15 +61,15 @@ class Scheduler final : public SchedulingObserver {
   Scheduler(SchedulerOptions options, const Clock* clock, std::unique_ptr<NodeScorer> scorer,
             PlacementActuator* actuator, PlacementJournal* journal, std::function<bool()> leads);
 
-  void NodeSeen(const SchedulingNode& node) override;
-  void NodeGone(const std::string& name) override;
+  void NodeSeen(const SchedulingNode& node) override { room_.PutNode(node); }
+  void NodeGone(const std::string& name) override { room_.RemoveNode(name); }
   void AttachmentsSeen(const std::string& node, const std::vector<CsiVolume>& volumes) override {
-    if (tables_.PutAttachments(node, volumes) != SchedulingTables::Attachments::kFewer) return;
-    events_.NoteOn(node, kMayEndByDetaching);
-    refusals_.NoteFreed();
+    room_.PutAttachments(node, volumes);
   }
-  void NamespaceSeen(const std::string& name, const Labels& labels) override;
-  void NamespaceGone(const std::string& name) override;
+  void NamespaceSeen(const std::string& name, const Labels& labels) override {
+    room_.PutNamespace(name, labels);
+  }
+  void NamespaceGone(const std::string& name) override { room_.RemoveNamespace(name); }
   void PodSeen(const ObservedPod& pod) override;
   void PodGone(const std::string& key) override;
 
@@ -93,11 +80,11 @@ class Scheduler final : public SchedulingObserver {
 
   // The policy places this share of the pods, kube-default the others and those that are opted out.
   // Between 0 and 1 that is a canary, of whose choices `on_choice` is told; at 1 of some.
-  void SetShare(double share) { share_ = share; }
+  void SetShare(double share) { chooser_.SetShare(share); }
   void OnChoice(std::function<void(const OwnChoice&)> callback) {
-    on_choice_ = std::move(callback);
+    chooser_.OnChoice(std::move(callback));
   }
-  void TellChoices() { untold_.Tell(&tables_, on_choice_); }  // Of the last turn.
+  void TellChoices() { chooser_.Tell(&room_.tables()); }  // Of the last turn.
 
   // Decides about some pods, and has them bound. True: there is more to decide at once. An error
   // is the journal's: nothing was done.
@@ -106,84 +93,41 @@ class Scheduler final : public SchedulingObserver {
   // How long nothing needs to be done unless the cluster tells something.
   Duration UntilDue() const;
 
-  // Writes down what is not written yet of what came of decisions.
+  // Writes down the outcomes of decisions that are not written yet.
   Result<void> WriteEnds();
-  bool is_idle() const { return bindings_.empty(); }
-  SchedulingTables& tables() { return tables_; }
-  const SchedulingQueue& queue() const { return queue_; }
+  bool is_idle() const { return bindings_.size() == 0; }
+  SchedulingTables& tables() { return room_.tables(); }
+  const SchedulingQueue& queue() const { return waiting_.queue(); }
   const SchedulerCounts& counts() const { return counts_; }
   size_t bindings() const { return bindings_.size(); }
-  std::string_view policy() const { return scorer_->name(); }
+  std::string_view policy() const { return chooser_.policy(); }
   const std::string& name() const { return options_.name; }
 
  private:
-  struct Waiting {
-    PodIdentity id;
-    std::shared_ptr<const PodClass> shape;
-    Instant since;
-    std::string told;                  // Why it waits, as it was said last,
-    std::string refusal;               // and that without what is said of preemption.
-    std::string kinds;                 // Of the reasons in it, as they were written last.
-    std::vector<std::string> sent_to;  // Nodes that a Binding was sent for.
-    bool is_opted_out = false;
-    std::string nominated;  // By its status; empty: no node.
-  };
   void Want(const ObservedPod& pod, const std::string& key);
   void Settle(const ObservedPod& pod, const std::string& key);
-  void NoteOtherHold(std::string_view node);
-  void EndWaiting(const std::string& key);
-  void LookForSharedName(const ObservedPod& pod, const Waiting& waiting);
-  bool Leads();
-  void Free(const std::string& key);
-  void Unassume(const std::string& key);
+  void Hear(const std::string& key, BindingNews news, const std::string& what);
+  void LookForSharedName(const ObservedPod& pod, const WaitingPod& waiting);
   void LookForLostRaces();
-  void LookAtBindings(Instant now);
+  bool Leads();
   bool Decide(const std::string& key, PlacementRow* row);
   bool Refuse(const std::string& key, const PodRefusal& refusal, PlacementRow* row);
-  NodeId NominatedOf(const Waiting& waiting, const SchedulingRules& rules) const;
-  NodeId Choose(SchedulingRules* rules, PodClassId pod, const Waiting& waiting, PlacementRow* row);
-  void LookAtQueue(int pods, SchedulingRules* rules);
-  ChoiceGroup GroupOf(const Waiting& waiting);
-  void Send(const std::string& key);
-  void Answered(const std::string& key, int64_t row, BindingOutcome outcome,
-                const std::string& why);
-  void Ask(const std::string& key);
-  void Found(const std::string& key, int64_t row, const Result<PodStanding>& pod);
-  void NotBound(const std::string& key);
-  void BoundElsewhere(SentBinding* binding, const std::string& node);
-  void Forget(const std::string& key);
-  void End(SentBinding* binding, Fate fate, const std::string& failure = "");
-  void Placed(SentBinding* binding);
 
   SchedulerOptions options_;
   const Clock* clock_;
-  std::unique_ptr<NodeScorer> scorer_, baseline_;
-  double share_ = 1;
   PlacementActuator* actuator_;
   PlacementJournal* journal_;
   std::function<bool()> leads_;
   std::function<void(const PodIdentity&)> on_placed_by_others_;
-  std::function<void(const OwnChoice&)> on_choice_;
-  SchedulingTables tables_;
-  SchedulingQueue queue_;
-  NameWatch name_watch_;
-  std::unordered_map<std::string, Waiting> waiting_;
-  SentBindings bindings_;
-  ClusterEvents events_;  // Since the last turn.
-  PodRefusals refusals_;
-  Instant bindings_looked_at_;
-  std::set<std::string> to_look_at_;  // Nodes that somebody else has put a pod on.
-  std::vector<PlacementEnd> ends_;
-  std::vector<PlacementRow> batch_;
-  UntoldChoices untold_;
-  Rng rng_;
-  Instant told_since_;  // A second's beginning,
-  int told_ = 0;        // and how many enforced choices were told in it.
-  Feasibility feasibility_;
-  std::vector<PodClassId> looked_at_;                    // Of the queue, the pod in hand first.
-  std::vector<std::shared_ptr<const PodClass>> behind_;  // The others.
-  std::vector<double> scores_;
+  SchedulingRoom room_;
   SchedulerCounts counts_;
+  std::vector<PlacementEnd> ends_;  // Not written yet.
+  OwnChooser chooser_;
+  WaitingPods waiting_;
+  SentBindings bindings_;
+  NameWatch name_watch_;
+  std::vector<PlacementRow> batch_;
+  Feasibility feasibility_;
 };
 
 }  // namespace rudderfish

@@ -23,7 +23,7 @@ TEST_F(SchedulerBindings, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear
   See("x", Shape(700));
   Turn();
   const std::string node = server.asked[0].node;
-  server.Answer(BindingOutcome::kUnclear);  // It was bound, and nobody heard.
+  server.Answer(BindingOutcome::kUnclear);  // It was bound, but the answer was lost.
   Turn();
   EXPECT_TRUE(server.asked.empty());
   TurnAfter(seconds(1));
@@ -45,9 +45,9 @@ TEST_F(SchedulerBindings, AnUnclearBindingIsSentAgainToTheSameNodeUntilItIsClear
   EXPECT_TRUE(scheduler->is_idle());
 }
 
-// As where an API server that has too much to do says 504 and does it all the same, and its watch
-// lags: the room of who is bound is given to nobody else.
-TEST_F(SchedulerBindings, TheRoomOfAPodWithAConflictIsKeptForAsLongAsNobodySaysWhereItIs) {
+// An overloaded API server may answer 504 and bind the pod all the same, while its watch lags: no
+// other pod gets the room of the bound pod.
+TEST_F(SchedulerBindings, TheRoomOfAPodWithAConflictIsKeptUntilTheServerSaysWhereItIs) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(900));
   Turn();
@@ -90,7 +90,7 @@ TEST_F(SchedulerBindings, TheRoomOfABoundPodIsKeptHoweverLongTheWatchIsSilent) {
 }
 
 // An API server whose store was set back to a backup has forgotten what it said.
-TEST_F(SchedulerBindings, APodWhoseBindingTheApiServerHasForgottenIsDecidedAnew) {
+TEST_F(SchedulerBindings, APodWhoseBindingTheApiServerHasForgottenIsDecidedAgain) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(900));
   Turn();
@@ -242,7 +242,7 @@ TEST_F(SchedulerBindings, WhatAPodHoldsIsWhatItIsNow) {
   EXPECT_EQ(FreeCpu("a"), 300);
 }
 
-TEST_F(SchedulerBindings, ABindingThatWasHeldBackForLongIsDecidedAnew) {
+TEST_F(SchedulerBindings, ABindingThatWasHeldBackForLongIsDecidedAgain) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(700));
   Turn();
@@ -290,7 +290,7 @@ TEST_F(SchedulerBindings, ARefusalAfterASendingThatWasNotHeardOfIsNoProofThatItI
   EXPECT_EQ(scheduler->counts().bound, 1);
 }
 
-TEST_F(SchedulerBindings, WhoStartsAnewBindsNothingThatIsBound) {
+TEST_F(SchedulerBindings, ARestartedSchedulerBindsNothingThatIsBound) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape());
   Turn();
@@ -309,7 +309,7 @@ TEST_F(SchedulerBindings, WhoStartsAnewBindsNothingThatIsBound) {
   EXPECT_EQ(server.bound.size(), 1);
 }
 
-TEST_F(SchedulerBindings, APodMadeAnewUnderItsNameIsAnotherOne) {
+TEST_F(SchedulerBindings, ARecreatedPodOfTheSameNameIsAnotherOne) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(600), "", "1");
   Turn();

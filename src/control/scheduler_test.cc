@@ -149,7 +149,7 @@ TEST_F(SchedulerTest, ThatItDoesNotPreemptIsSaidOnceAPodOfLowerPriorityIsInTheWa
                             "are in the way on 1/2 nodes.";
   EXPECT_THAT(server.told, ElementsAre(first));
   EXPECT_EQ(journal.rows().back().reason, first.substr(sizeof("urgent: ") - 1));
-  // Who else is in the way, or nobody any more, is no news.
+  // That other pods are in the way, or none any more, is not told again.
   scheduler->PodGone("default/equal-b");
   See("low-b", Shape(700), "b");
   try_again();
@@ -159,7 +159,7 @@ TEST_F(SchedulerTest, ThatItDoesNotPreemptIsSaidOnceAPodOfLowerPriorityIsInTheWa
   See("equal-b", equal, "b");
   try_again();
   EXPECT_THAT(server.told, ElementsAre(first));
-  // What refuses it is.
+  // A new refusal is told.
   scheduler->PodGone("default/equal-b");
   SchedulingNode cordoned = SchedulerNode("b");
   cordoned.unschedulable = true;
@@ -168,7 +168,7 @@ TEST_F(SchedulerTest, ThatItDoesNotPreemptIsSaidOnceAPodOfLowerPriorityIsInTheWa
   ASSERT_EQ(server.told.size(), 2);
   EXPECT_EQ(server.told[1],
             "urgent: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.");
-  // And so is that somebody is in the way of whom nothing was said.
+  // So is a pod in the way, if none was told before.
   scheduler->PodGone("default/equal-a");
   See("low-a", Shape(700), "a");
   try_again();
@@ -221,7 +221,7 @@ TEST_F(SchedulerTest, APodThatHoldsWhatCannotBeReadKeepsOthersFromItsNodeUntilIt
   EXPECT_EQ(server.asked[0].pod.name, "x");
 }
 
-TEST_F(SchedulerTest, APodMadeAnewDoesNotFindTheRoomTakenThatTheOneBeforeItHad) {
+TEST_F(SchedulerTest, ARecreatedPodDoesNotFindTheRoomOfItsPredecessorTaken) {
   scheduler->NodeSeen(SchedulerNode("a"));
   See("x", Shape(600), "a", "1");
   See("x", Shape(600), "", "2");  // A list does not tell that the first has gone.
@@ -266,7 +266,7 @@ TEST_F(SchedulerTest, RoomOfADecisionThatWasNotSentWakesWhoWaitsForIt) {
   EXPECT_EQ(server.asked[0].pod.name, "y");
 }
 
-TEST_F(SchedulerTest, ANamespaceThatIsAsItWasWakesNobody) {
+TEST_F(SchedulerTest, AnUnchangedNamespaceWakesNoPod) {
   scheduler->NodeSeen(SchedulerNode("a", 100));
   scheduler->NamespaceSeen("default", {{"stage", "live"}});
   const auto social = Shape(50);
@@ -288,7 +288,7 @@ TEST_F(SchedulerTest, ANamespaceThatIsAsItWasWakesNobody) {
   EXPECT_EQ(scheduler->counts().waiting, 2);
 }
 
-TEST_F(SchedulerTest, ANodeThatIsAsItWasWakesNobody) {
+TEST_F(SchedulerTest, AnUnchangedNodeWakesNoPod) {
   scheduler->NodeSeen(SchedulerNode("a", 100));
   See("x", Shape(600));
   for (int i = 0; i < 60; ++i) {
@@ -383,11 +383,11 @@ TEST_F(SchedulerTest, WhatALeaderBeforeUsOrWeOurselvesPlacedIsNoSharedName) {
   clock.Advance(seconds(30));
   leads = true;
   Turn();
-  See("before", Shape(5000), "elsewhere");  // By whoever led when it came.
+  See("before", Shape(5000), "elsewhere");  // By the leader before us.
   clock.Advance(seconds(1));
   See("early", Shape(5000));
   clock.Advance(seconds(30));
-  See("early", Shape(5000), "elsewhere");  // Perhaps by that one, too.
+  See("early", Shape(5000), "elsewhere");  // Perhaps by that leader, too.
   See("late", Shape(100));
   Turn();
   ASSERT_EQ(server.asked.size(), 1);
@@ -398,7 +398,7 @@ TEST_F(SchedulerTest, WhatALeaderBeforeUsOrWeOurselvesPlacedIsNoSharedName) {
   See("late", Shape(100), "a");
   leads = false;
   See("after", Shape(5000));
-  See("after", Shape(5000), "a");  // By whoever leads now.
+  See("after", Shape(5000), "a");  // By the leader after us.
   EXPECT_EQ(scheduler->counts().name_shared, 0);
   EXPECT_TRUE(server.shared.empty());
 }
@@ -485,7 +485,7 @@ TEST_F(SchedulerTest, APodThatIsRefusedForTheSameIsWrittenDownOnce) {
     SchedulingNode node = SchedulerNode("n" + std::to_string(i), 100);
     node.labels = {{"disk", "ssd"}, {"kubernetes.io/hostname", node.name}};
     scheduler->NodeSeen(node);
-    See("x", std::make_shared<PodClass>(*shape));  // Is tried anew.
+    See("x", std::make_shared<PodClass>(*shape));  // Is tried again.
     TurnAfter(seconds(1));
   }
   EXPECT_EQ(server.attempts_told, 7);

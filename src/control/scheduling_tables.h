@@ -16,7 +16,7 @@
 // A live cluster's nodes and placed pods in SchedulingRules, kept as they come and go. Pods and
 // changed nodes are entered one by one, and so are namespaces in which no pod is known; nodes that
 // appear or vanish, and other namespaces whose labels change and matter, mark the whole as stale,
-// and the next question makes it anew, once however many there were. That also forgets the classes
+// and the next call of Rules rebuilds it, once for all of them. A rebuild also forgets the classes
 // of pods that are gone.
 //
 // Ids of nodes and classes are valid until the next Rules(). One thread.

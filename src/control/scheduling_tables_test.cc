@@ -31,7 +31,7 @@ TEST(SchedulingTables, AreWhatAFreshStartMakesOfTheSamePods) {
   tables.PutNode(TableNode("a"));
   tables.Rules();
   tables.Place("x", shape, "a", PodLife::kServing);
-  tables.Place("y", shape, "b", PodLife::kServing);  // Of which nobody has told yet.
+  tables.Place("y", shape, "b", PodLife::kServing);  // Node b has not been seen yet.
   tables.PutNode(TableNode("b"));
   tables.PutNode(TableNode("a", 2000));
   tables.Rules();
@@ -90,7 +90,7 @@ TEST(SchedulingTables, WhatIsAttachedToANodeIsKnownHoweverLateTheNodeIs) {
   EXPECT_FALSE(fits());
   EXPECT_EQ(tables.PutAttachments("a", {other}), Attachments::kFewer);
   EXPECT_FALSE(fits());
-  tables.PutNode(TableNode("b"));  // Makes all anew.
+  tables.PutNode(TableNode("b"));  // Rebuilds all.
   EXPECT_FALSE(fits());
   tables.RemoveNode("b");
   tables.PutAttachments("a", {});
@@ -170,12 +170,12 @@ TEST(SchedulingTables, ANamespaceInWhichNoPodIsKnownIsEnteredInPlace) {
   EXPECT_EQ(tables.rebuilds(), rebuilds);
 }
 
-TEST(SchedulingTables, LabelsOfANamespaceThatAreSelectedMakeThemAnewWherePodsAreKnownInIt) {
+TEST(SchedulingTables, SelectedLabelsOfANamespaceRebuildTheTablesIfPodsAreKnownInIt) {
   SchedulingTables tables;
   tables.PutNode(TableNode("a"));
   tables.Place("default/shy", ShyOf("live"), "a", PodLife::kServing);
   const auto early = PlainIn("first");
-  EXPECT_TRUE(MayTake(&tables, early));  // Nobody has told of its namespace yet.
+  EXPECT_TRUE(MayTake(&tables, early));  // Its namespace has not been seen yet.
   tables.PutNamespace("first", {{"stage", "live"}});
   EXPECT_FALSE(MayTake(&tables, early));
   tables.PutNamespace("first", {{"stage", "test"}});
@@ -183,7 +183,7 @@ TEST(SchedulingTables, LabelsOfANamespaceThatAreSelectedMakeThemAnewWherePodsAre
   EXPECT_EQ(tables.rebuilds(), 3);
 }
 
-TEST(SchedulingTables, LabelsOfNamespacesThatNobodySelectsAreEnteredInPlace) {
+TEST(SchedulingTables, LabelsOfNamespacesThatNoPodSelectsAreEnteredInPlace) {
   SchedulingTables tables;
   tables.PutNode(TableNode("a"));
   const auto early = PlainIn("first");

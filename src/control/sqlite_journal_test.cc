@@ -106,7 +106,7 @@ void ExpectSameRow(const JournalRow& a, const JournalRow& b) {
 
 TEST_F(SqliteJournalTest, RowComesBackAsItWasWritten) {
   auto journal = Open({.now = [] { return UnixMillis{1'700'000'000'123}; }});
-  const int64_t number = journal->Append(FullRow()).value();
+  const int64_t number = journal->moves()->Append(FullRow()).value();
   const auto rows = Rows();  // While it is open for writing.
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].number, number);
@@ -118,8 +118,9 @@ TEST_F(SqliteJournalTest, RowComesBackAsItWasWritten) {
 
 TEST_F(SqliteJournalTest, ConcludedRowTellsWhatCameOfIt) {
   auto journal = Open();
-  const int64_t number = journal->Append(FullRow()).value();
-  ASSERT_TRUE(journal->Conclude(number, {Fate::kFailed, "no room", {.latency_ms = 31}}));
+  const int64_t number = journal->moves()->Append(FullRow()).value();
+  const RowEnd end{Fate::kFailed, "no room", Terms{.latency_ms = 31}};
+  ASSERT_TRUE(journal->moves()->Conclude(number, end));
   const JournalRow row = Rows()[0].row;
   EXPECT_EQ(row.fate, Fate::kFailed);
   EXPECT_EQ(row.failure, "no room");
@@ -128,10 +129,10 @@ TEST_F(SqliteJournalTest, ConcludedRowTellsWhatCameOfIt) {
 }
 
 TEST_F(SqliteJournalTest, RowLeftInFlightIsUnknownToTheNextProcess) {
-  Open()->Append(FullRow()).value();
+  Open()->moves()->Append(FullRow()).value();
   auto journal = Open();
   EXPECT_EQ(Rows()[0].row.fate, Fate::kUnknown);
-  EXPECT_EQ(journal->Append(FullRow()).value(), 2) << "no number is given twice";
+  EXPECT_EQ(journal->moves()->Append(FullRow()).value(), 2) << "no number is given twice";
 }
 
 TEST_F(SqliteJournalTest, OneProcessWrites) {
@@ -146,13 +147,13 @@ TEST_F(SqliteJournalTest, RowsAreFoundByTimeApplicationAndPod) {
   UnixMillis now = 1000;
   auto journal = Open({.retention = std::chrono::hours(1), .now = [&] { return now; }});
   JournalRow row = FullRow();
-  journal->Append(row).value();
+  journal->moves()->Append(row).value();
   now = 2000;
   row.application = "video";
   row.considered.clear();
   row.baseline_choice.clear();
   row.chosen = {{"web-10", "edge-1", "cloud-1"}};
-  journal->Append(row).value();
+  journal->moves()->Append(row).value();
   EXPECT_EQ(Rows({.since = 1500}).size(), 1u);
   EXPECT_EQ(Rows({.application = "shop"}).size(), 1u);
   EXPECT_EQ(Rows({.pod = "web-2"}).size(), 1u) << "the baseline's choice counts";
@@ -164,10 +165,10 @@ TEST_F(SqliteJournalTest, RowsAreFoundByTimeApplicationAndPod) {
 TEST_F(SqliteJournalTest, OldRowsGo) {
   UnixMillis now = 0;
   auto journal = Open({.retention = std::chrono::seconds(10), .now = [&] { return now; }});
-  journal->Append(FullRow()).value();
-  ASSERT_TRUE(journal->Conclude(1, {Fate::kRecorded, "", {}}));
+  journal->moves()->Append(FullRow()).value();
+  ASSERT_TRUE(journal->moves()->Conclude(1, {Fate::kRecorded, "", {}}));
   now = 9'000;
-  journal->Append(FullRow()).value();
+  journal->moves()->Append(FullRow()).value();
   now = 15'000;
   ASSERT_TRUE(journal->Trim());
   const auto rows = Rows();
@@ -181,7 +182,7 @@ TEST_F(SqliteJournalTest, FileStaysWithinItsSizeAndKeepsTheNewest) {
   row.verdict.reason.assign(4000, 'x');
   int64_t last = 0;
   for (int i = 0; i < 1000; ++i) {
-    last = journal->Append(row).value();
+    last = journal->moves()->Append(row).value();
     if (i % 50 == 0) {
       ASSERT_LE(BytesOnDisk(), kJournalSizeMin);
     }
@@ -204,13 +205,13 @@ TEST_F(SqliteJournalTest, BusyTableDoesNotPushOutTheOthers) {
                                   .objective = "balance",
                                   .node = "edge-1",
                                   .detail = "{}"};
-    ASSERT_TRUE(journal->AppendComparisons({&row, 1}, {}));
+    ASSERT_TRUE(journal->placements()->AppendComparisons({&row, 1}, {}));
   }
   int64_t last = 0;
   for (int i = 0; i < 500; ++i) {
     std::vector<PlacementRow> rows(32);
     for (PlacementRow& row : rows) row.pod = {"shop", "job", "u"};
-    ASSERT_TRUE(journal->AppendPlacements(rows, {}));
+    ASSERT_TRUE(journal->placements()->AppendPlacements(rows, {}));
     last = rows.back().number;
   }
   const JournalReader reader = JournalReader::Open(path_).value();
@@ -228,10 +229,10 @@ TEST_F(SqliteJournalTest, TableIsLargeByItsBytesNotByItsRows) {
   auto journal = Open({.size_bytes = kJournalSizeMin});
   constexpr int kEvidence = 300;
   for (int i = 0; i < kEvidence; ++i)
-    ASSERT_TRUE(journal->AppendEvidence({.application = "shop", .term = "latency_ms"}));
+    ASSERT_TRUE(journal->moves()->AppendEvidence({.application = "shop", .term = "latency_ms"}));
   JournalRow row = FullRow();
   row.verdict.reason.assign(8000, 'x');
-  for (int i = 0; i < 200; ++i) journal->Append(row).value();
+  for (int i = 0; i < 200; ++i) journal->moves()->Append(row).value();
   const JournalExtent extent = JournalReader::Open(path_).value().Extent().value();
   EXPECT_LT(extent.decisions, 200);
   EXPECT_EQ(extent.evidence, kEvidence);
@@ -252,9 +253,9 @@ TEST_F(SqliteJournalTest, ForeignAndDamagedFilesAreRefusedInALine) {
 
 TEST_F(SqliteJournalTest, ExtentCountsRowsAndBytes) {
   const auto journal = Open();
-  ASSERT_TRUE(journal->Append(FullRow()));
-  ASSERT_TRUE(journal->Append(FullRow()));
-  ASSERT_TRUE(journal->AppendEvidence({.application = "shop", .term = "latency_ms"}));
+  ASSERT_TRUE(journal->moves()->Append(FullRow()));
+  ASSERT_TRUE(journal->moves()->Append(FullRow()));
+  ASSERT_TRUE(journal->moves()->AppendEvidence({.application = "shop", .term = "latency_ms"}));
   const JournalExtent extent = JournalReader::Open(path_).value().Extent().value();
   EXPECT_EQ(extent.decisions, 2);
   EXPECT_EQ(extent.evidence, 1);
@@ -264,13 +265,13 @@ TEST_F(SqliteJournalTest, ExtentCountsRowsAndBytes) {
 TEST_F(SqliteJournalTest, EvidenceIsSummedByTerm) {
   auto journal = Open();
   for (const double measured : {-8.0, -12.0}) {
-    ASSERT_TRUE(journal->AppendEvidence({.application = "shop",
-                                         .change = "web-1 from a to b",
-                                         .endpoint = "buy",
-                                         .term = "latency_ms",
-                                         .source = "test",
-                                         .predicted_change_ms = -9,
-                                         .measured_change_ms = measured}));
+    ASSERT_TRUE(journal->moves()->AppendEvidence({.application = "shop",
+                                                  .change = "web-1 from a to b",
+                                                  .endpoint = "buy",
+                                                  .term = "latency_ms",
+                                                  .source = "test",
+                                                  .predicted_change_ms = -9,
+                                                  .measured_change_ms = measured}));
   }
   const auto sums = JournalReader::Open(path_).value().Evidence().value();
   ASSERT_EQ(sums.size(), 1u);
@@ -293,16 +294,16 @@ TEST_F(SqliteJournalTest, FullDiskIsOneLineAndCostsNoEarlierRow) {
     int64_t reported = 0;
     Result<int64_t> appended = 0;
     while (appended && reported < 100'000) {
-      appended = journal->Append(FullRow());
+      appended = journal->moves()->Append(FullRow());
       if (appended) reported = *appended;
     }
     const bool told = !appended && appended.error().code == ErrorCode::kUnavailable &&
                       appended.error().message.find(path_.string()) == 0 &&
                       appended.error().message.find('\n') == std::string::npos;
-    bool still = !journal->Append(FullRow());
+    bool still = !journal->moves()->Append(FullRow());
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    const auto again = journal->Append(FullRow());
+    const auto again = journal->moves()->Append(FullRow());
     const bool resumed = again && *again == reported + 1;
     journal.reset();
     const auto rows = JournalReader::Open(path_).value().Rows({.limit = 1'000'000}).value();
@@ -317,7 +318,7 @@ TEST_F(SqliteJournalTest, FullDiskIsOneLineAndCostsNoEarlierRow) {
 
 TEST_F(SqliteJournalTest, RemovedFileIsNoticedAndAllRowsAreInANewOne) {
   auto journal = SqliteJournal::Start(path_, {}).value();
-  const int64_t first = journal->Append(FullRow()).value();
+  const int64_t first = journal->moves()->Append(FullRow()).value();
   ASSERT_TRUE(journal->Mind().has_value());
   for (const char* end : {"", "-wal", "-shm"}) fs::remove(path_.string() + end);
   const Result<void> minded = journal->Mind();
@@ -326,14 +327,14 @@ TEST_F(SqliteJournalTest, RemovedFileIsNoticedAndAllRowsAreInANewOne) {
   EXPECT_THAT(minded.error().message, HasSubstr("has been removed or renamed; all rows are in a "
                                                 "new file of that name"));
   EXPECT_TRUE(journal->Mind().has_value()) << "said once";
-  ASSERT_TRUE(journal->Conclude(first, {Fate::kDone, "", {}}).has_value());
-  EXPECT_EQ(journal->Append(FullRow()).value(), first + 1);
+  ASSERT_TRUE(journal->moves()->Conclude(first, {Fate::kDone, "", {}}).has_value());
+  EXPECT_EQ(journal->moves()->Append(FullRow()).value(), first + 1);
   EXPECT_EQ(Rows()[0].row.fate, Fate::kDone) << "it is no earlier process's";
 }
 
 TEST_F(SqliteJournalTest, NumbersGoOnInAFileThatHasLostAllRows) {
   auto journal = SqliteJournal::Start(path_, {}).value();
-  const int64_t last = journal->Append(FullRow()).value();
+  const int64_t last = journal->moves()->Append(FullRow()).value();
   {
     std::ofstream(path_, std::ios::trunc) << std::string(50'000, 'x');
     std::ofstream(path_.string() + "-wal", std::ios::trunc) << std::string(50'000, 'x');
@@ -341,29 +342,29 @@ TEST_F(SqliteJournalTest, NumbersGoOnInAFileThatHasLostAllRows) {
   ASSERT_FALSE(journal->Mind());
   for (int i = 0; i < 3 && !journal->Mind(); ++i) {
   }
-  EXPECT_EQ(journal->Append(FullRow()).value(), last + 1);
+  EXPECT_EQ(journal->moves()->Append(FullRow()).value(), last + 1);
 }
 
 TEST_F(SqliteJournalTest, EachTableCountsByItself) {
   {
     auto journal = SqliteJournal::Open(path_, {}).value();
     std::vector<PlacementRow> rows(5);
-    ASSERT_TRUE(journal->AppendPlacements(rows, {}).has_value());
+    ASSERT_TRUE(journal->placements()->AppendPlacements(rows, {}).has_value());
     JournalRow row = FullRow();
     row.fate = Fate::kInFlight;
-    const int64_t number = journal->Append(row).value();
+    const int64_t number = journal->moves()->Append(row).value();
     EXPECT_EQ(number, 1);
-    ASSERT_TRUE(journal->Conclude(number, {Fate::kDone, "", {}}).has_value());
+    ASSERT_TRUE(journal->moves()->Conclude(number, {Fate::kDone, "", {}}).has_value());
     EXPECT_EQ(JournalReader::Open(path_)->Rows({}).value().at(0).row.fate, Fate::kDone);
   }
   auto again = SqliteJournal::Open(path_, {}).value();
   JournalRow row = FullRow();
   row.fate = Fate::kInFlight;
-  EXPECT_EQ(again->Append(row).value(), 2);
+  EXPECT_EQ(again->moves()->Append(row).value(), 2);
 }
 
 TEST_F(SqliteJournalTest, ADamagedTableIsNoticedWhereAProcessMustStart) {
-  ASSERT_TRUE(Open()->Append(FullRow()).has_value());
+  ASSERT_TRUE(Open()->moves()->Append(FullRow()).has_value());
   {
     const internal::Database database =
         internal::OpenDatabase(path_, SQLITE_OPEN_READWRITE).value();
@@ -377,13 +378,13 @@ TEST_F(SqliteJournalTest, ADamagedTableIsNoticedWhereAProcessMustStart) {
     file << std::string(static_cast<size_t>(page), 'x');
   }
   auto journal = SqliteJournal::Start(path_, {}).value();
-  EXPECT_TRUE(journal->Evidence().has_value());
-  EXPECT_TRUE(journal->Append(FullRow()).has_value());
+  EXPECT_TRUE(journal->placements()->Evidence().has_value());
+  EXPECT_TRUE(journal->moves()->Append(FullRow()).has_value());
 }
 
 // It may say that decisions are paused.
 TEST_F(SqliteJournalTest, NothingStartsOnAJournalWhosePausesCannotBeRead) {
-  ASSERT_TRUE(Open()->KeepPause("decisions", {.since = 1, .by = "me"}).has_value());
+  ASSERT_TRUE(Open()->modes()->KeepPause("decisions", {.since = 1, .by = "me"}).has_value());
   const internal::Database other = internal::OpenDatabase(path_, SQLITE_OPEN_READWRITE).value();
   ASSERT_EQ(sqlite3_exec(other.get(), "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT",
                          nullptr, nullptr, nullptr),
@@ -396,7 +397,7 @@ TEST_F(SqliteJournalTest, NothingStartsOnAJournalWhosePausesCannotBeRead) {
 TEST_F(SqliteJournalTest, DamagedFileIsSetAsideWhereAProcessMustStart) {
   std::ofstream(path_) << std::string(10'000, 'x');
   auto journal = SqliteJournal::Start(path_, {}).value();
-  EXPECT_TRUE(journal->Append(FullRow()).has_value());
+  EXPECT_TRUE(journal->moves()->Append(FullRow()).has_value());
   int aside = 0;
   for (const auto& entry : fs::directory_iterator(folder_.path()))
     aside += entry.path().filename().string().starts_with("journal.db.damaged-") ? 1 : 0;
@@ -406,7 +407,7 @@ TEST_F(SqliteJournalTest, DamagedFileIsSetAsideWhereAProcessMustStart) {
 TEST_F(SqliteJournalTest, FullDiskAtTheStartHidesNoModeAndIsOpenedOnceThereIsRoom) {
   const KeptMode mode{
       .configured = Mode::kShadow, .mode = Mode::kEnforce, .policy = "p", .since = 5};
-  ASSERT_TRUE(Open()->KeepMode("placement", mode).has_value());
+  ASSERT_TRUE(Open()->modes()->KeepMode("placement", mode).has_value());
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -416,11 +417,12 @@ TEST_F(SqliteJournalTest, FullDiskAtTheStartHidesNoModeAndIsOpenedOnceThereIsRoo
     limit.rlim_cur = 1000;
     ::setrlimit(RLIMIT_FSIZE, &limit);
     auto journal = SqliteJournal::Start(path_, {}).value();
-    const bool closed = !journal->is_open() && !journal->Append(FullRow()) && !journal->Mind();
-    const bool known = journal->ModeOf("placement").value() == mode;
+    const bool closed =
+        !journal->is_open() && !journal->moves()->Append(FullRow()) && !journal->Mind();
+    const bool known = journal->modes()->ModeOf("placement").value() == mode;
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    const bool opened = journal->Mind() && journal->Append(FullRow());
+    const bool opened = journal->Mind() && journal->moves()->Append(FullRow());
     ::_exit((closed ? 0 : 1) | (known ? 0 : 2) | (opened ? 0 : 4));
   }
   int status = 0;
@@ -433,9 +435,9 @@ TEST_F(SqliteJournalTest, FullDiskAtTheStartHidesNoModeAndIsOpenedOnceThereIsRoo
 [[noreturn]] void AppendForever(const fs::path& path, int report) {
   auto journal = SqliteJournal::Open(path, {.size_bytes = int64_t{64} << 20}).value();
   while (true) {
-    const int64_t number = journal->Append(FullRow()).value();
+    const int64_t number = journal->moves()->Append(FullRow()).value();
     if (::write(report, &number, sizeof number) != sizeof number) ::_exit(1);
-    if (!journal->Conclude(number, {Fate::kRecorded, "", {}})) ::_exit(1);
+    if (!journal->moves()->Conclude(number, {Fate::kRecorded, "", {}})) ::_exit(1);
   }
 }
 
@@ -477,34 +479,6 @@ TEST_F(SqliteJournalTest, KillLosesNoRowThatWasReportedAndRepeatsNone) {
     EXPECT_LE(there.size(), reported.size() + unreported + 1) << "one was being reported";
     unreported = there.size() - reported.size();
   }
-}
-
-TEST_F(SqliteJournalTest, PlacementsAreWrittenManyAtOnceWithWhatCameOfEarlierOnes) {
-  std::vector<PlacementRow> rows(2);
-  rows[0].pod = {"shop", "cart-1", "u1"};
-  rows[0].node = "edge-1";
-  rows[0].best = {{"edge-1", 412.5}, {"edge-2", 7}};
-  rows[1].pod = {"shop", "cart-2", "u2"};
-  rows[1].fate = Fate::kStayed;
-  rows[1].reason = "0/1 nodes are available: 1 Insufficient cpu.";
-  {
-    const auto journal = Open();
-    ASSERT_TRUE(journal->AppendPlacements(rows, {}).has_value());
-    std::vector<PlacementRow> more(1, rows[0]);
-    const PlacementEnd end{rows[0].number, Fate::kFailed, "it has been bound to edge-2"};
-    ASSERT_TRUE(journal->AppendPlacements(more, {&end, 1}).has_value());
-  }
-  Open();
-  const JournalReader reader = JournalReader::Open(path_).value();
-  const auto all = reader.Placements({.limit = 100}).value();
-  ASSERT_EQ(all.size(), 3);
-  EXPECT_EQ(all[0].fate, "failed");
-  EXPECT_EQ(all[0].failure, "it has been bound to edge-2");
-  EXPECT_EQ(all[1].row.node, "");
-  EXPECT_EQ(all[1].row.reason, rows[1].reason);
-  EXPECT_EQ(all[1].fate, "stayed");
-  EXPECT_EQ(all[2].fate, "unknown") << "who wrote it has ended";
-  EXPECT_EQ(reader.Placements({.limit = 100, .pod = "shop/cart-2"}).value().size(), 1);
 }
 
 }  // namespace

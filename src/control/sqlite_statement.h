@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-// A part of control/sqlite_journal.cc.
+// A part of control/sqlite_database.h and the tables that it holds.
 
 namespace rudderfish::internal {
 

@@ -86,7 +86,7 @@ TEST(Calibration, TakesTheFewestViolationsWhereNoneKeepsTheLimit) {
   EXPECT_EQ(calibration.finalists[0].policy, "hpa:cpu=60");
 }
 
-// More pods than are needed make nobody faster whose own work takes too long.
+// More pods than needed do not speed up a request whose own work takes too long.
 TEST(Calibration, PaysNothingForWhatIsLateByChance) {
   std::string slow = std::regex_replace(kOneService, std::regex("qos: 300ms"), "qos: 90ms");
   slow = std::regex_replace(slow, std::regex("1 to 10"), "1 to 40");

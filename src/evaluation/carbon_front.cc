@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "base/text_table.h"
@@ -244,6 +245,42 @@ OrderedJson FrontJson(const std::vector<PolicyFront>& fronts, uint64_t seed) {
           {"ideal", PairJson(ideal)},
           {"reference", PairJson(reference)},
           {"policies", std::move(policies)}};
+}
+
+bool MakesCarbonFronts(const Experiment& experiment) {
+  static constexpr std::string_view kCarbonWeight = "regions.objective.carbon_per_kg";
+  const auto is_weight = [](const ExperimentVariant& variant) {
+    return variant.changes.empty() ||
+           (variant.changes.size() == 1 && variant.changes[0].path == kCarbonWeight);
+  };
+  return experiment.routing && experiment.variants.size() > 1 &&
+         std::all_of(experiment.variants.begin(), experiment.variants.end(), is_weight);
+}
+
+Result<OrderedJson> CarbonFronts(const Experiment& experiment,
+                                 const std::vector<ExperimentCell>& cells,
+                                 const std::filesystem::path& folder) {
+  OrderedJson all = OrderedJson::array();
+  if (!MakesCarbonFronts(experiment)) return all;
+  // Cells that differ in their variant alone follow each other.
+  const size_t each = experiment.variants.size();
+  for (size_t first = 0; first < cells.size(); first += each) {
+    std::vector<PolicyFront> fronts;
+    for (size_t i = first; i < first + each; ++i) {
+      const std::filesystem::path file = folder / cells[i].name / kFrontFile;
+      TRY_ASSIGN(const std::string text, ReadFile(file));
+      TRY_ASSIGN(const Json points, ParseJson(text, file.string()));
+      TRY(AddFrontPoints(points, file.string(), experiment.variants[cells[i].variant].name,
+                         &fronts));
+    }
+    const RoutingExperiment& routing = *experiment.routing;
+    OrderedJson front{{"scenario", routing.region_variants[cells[first].region_variant]},
+                      {"place", routing.places[cells[first].place].name},
+                      {"file", experiment.scenarios[cells[first].scenario].stem().string()}};
+    front.update(FrontJson(fronts, experiment.seed));
+    all.push_back(std::move(front));
+  }
+  return all;
 }
 
 std::string FrontTable(const OrderedJson& front) {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
+#include "evaluation/experiment.h"
 #include "evaluation/statistics.h"
 #include "sim/routing_evaluation.h"
 
@@ -65,6 +68,17 @@ Result<void> AddFrontPoints(const Json& points, std::string_view source_name,
 // was saved. Differences are of the same episodes, drawn again with the training seeds of each
 // policy.
 OrderedJson FrontJson(const std::vector<PolicyFront>& fronts, uint64_t seed);
+
+// Whether the variants of an experiment on routing differ in the weight of carbon, and in nothing
+// else. Each cell then leaves its points in a file of its folder.
+bool MakesCarbonFronts(const Experiment& experiment);
+inline constexpr std::string_view kFrontFile = "front.json";
+
+// A front for each place and variant of the regions, with "scenario", "place" and "file", of what
+// the cells left in their folders below `folder`. Empty unless MakesCarbonFronts.
+Result<OrderedJson> CarbonFronts(const Experiment& experiment,
+                                 const std::vector<ExperimentCell>& cells,
+                                 const std::filesystem::path& folder);
 
 // For a terminal: a row for each policy and weight.
 std::string FrontTable(const OrderedJson& front);

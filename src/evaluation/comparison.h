@@ -32,7 +32,7 @@ struct PolicySummary {
   double worst_change_ms = 0;  // The largest final - initial: above 0 some start was made worse.
   double mean_moves = 0;
   double stopped_share = 0;  // Episodes that ended by decision, not by the task's limit of steps.
-  // Of what the best episode of all policies here won from each start; nothing if nobody won
+  // Of what the best episode of all policies here won from each start; nothing if no policy won
   // anything.
   std::optional<double> share_of_best;
   // Of what can be won at all, step costs paid, over the starts whose optimum was proven.

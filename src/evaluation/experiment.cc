@@ -335,6 +335,7 @@ Result<Experiment> ParseExperiment(const YamlNode& root, Quoting quoting) {
     return map.Optional("task")->Expected(
         fmt::format("{}{}", fmt::join(kTaskNames, " or "), DidYouMean(task, kTaskNames)));
   }
+  experiment.task = *kind;
   if (*kind == TaskKind::kRoute) {
     TRY_ASSIGN(experiment.routing, ParseRouting(&map));
   } else if (*kind == TaskKind::kScale) {

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/yaml_change.h"
+#include "cluster/task_kind.h"
 #include "evaluation/evaluation.h"
 #include "evaluation/published.h"
 #include "model/objective.h"
@@ -146,6 +147,7 @@ struct RoutingExperiment {
 
 struct Experiment {
   std::string name;
+  TaskKind task = TaskKind::kMove;
   uint64_t seed = 1;
   int episodes = 200;
   std::vector<std::filesystem::path> scenarios;  // At least one; their file names differ.

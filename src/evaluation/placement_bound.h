@@ -12,7 +12,7 @@
 
 // How even a small cluster can at best be used while pods come and go: at every moment, the least
 // that the objective `balance` is over all ways to split the pods that are there over the nodes.
-// No way to place them comes below. It is a bound and no way: whoever places cannot move a pod
+// No way to place them comes below. It is a bound, not a plan: a placement policy cannot move a pod
 // later, and does not know how long one stays.
 //
 // What pods are there at a moment is the same for all ways under which none waits.

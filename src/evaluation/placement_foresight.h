@@ -8,10 +8,10 @@
 #include "base/result.h"
 #include "scenario/scenario.h"
 
-// How evenly a small cluster can be used by whoever places pods, moves none, and knows what will
-// come: which pods, when, and when each leaves. It is a way, so that the best of all ways comes no
-// higher; nobody who places can know as much. What lies between it and a policy is the price of
-// not knowing; between it and LeastBalance, that of not moving (and of what the search missed).
+// How evenly a small cluster can be used by a planner that places pods, moves none, and knows what
+// will come: which pods, when, and when each leaves. It is a feasible plan, so the best plan comes
+// no higher; no policy can know as much. What lies between it and a policy is the price of not
+// knowing; between it and LeastBalance, that of not moving (and of what the search missed).
 //
 // A beam search puts one pod after another, in the order in which they come, and keeps the plans
 // that have cost least by the time of the next. Of plans that agree on where those pods are that

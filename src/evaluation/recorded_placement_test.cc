@@ -58,7 +58,7 @@ std::vector<RecordedChange> Simulate(const std::shared_ptr<const Scenario>& scen
     world.Bind(node);
   }
   *metrics = world.metrics();
-  // Whoever leaves makes room for who comes at the same time.
+  // A pod that leaves makes room for one that comes at the same time.
   std::stable_sort(record.begin(), record.end(), [](const auto& a, const auto& b) {
     return a.at != b.at ? a.at < b.at : a.kind == Kind::kLeft && b.kind != Kind::kLeft;
   });
@@ -84,7 +84,7 @@ TEST(RecordedPlacement, IsMeasuredAsInTheSimulator) {
   }
 }
 
-TEST(RecordedPlacement, WhoeverObservesBindingsIsAskedAsInTheSimulator) {
+TEST(RecordedPlacement, AnObserverOfBindingsIsAskedAsInTheSimulator) {
   const auto scenario = Quiet("");
   LifecycleMetrics simulated;
   const std::vector<RecordedChange> record = Simulate(scenario, &simulated);

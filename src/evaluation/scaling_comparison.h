@@ -7,7 +7,7 @@
 #include "sim/scaling_evaluation.h"
 #include "sim/scaling_run.h"
 
-// What is compared of an evaluation of scaling. Pure functions of the evaluation.
+// What is compared of a scaling evaluation. Pure functions of the evaluation.
 
 namespace rudderfish {
 

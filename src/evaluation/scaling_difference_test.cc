@@ -66,8 +66,8 @@ TEST(ScalingRun, FollowingALoadThatGrowsBeatsHolding) {
   EXPECT_EQ(difference.FindingOn(kEpisodesForFinding), Finding::kWorse);  // It is dearer.
 }
 
-// Nodes are idle by their number, and what computes draws by what the requests take, whoever serves
-// them.
+// Idle power follows from the number of nodes, power for computing from what the requests take,
+// whichever pods serve them.
 TEST(ScalingRun, CountsNodesAndWhatTheyDraw) {
   std::string text = std::regex_replace(
       kScalingScenario, std::regex("bandwidth: 1Gbit"),
@@ -177,7 +177,7 @@ TEST(ScalingRun, LaterEpisodesAreThoseOfALongerEvaluation) {
   }
 }
 
-TEST(ScalingRun, QuotaAndCoolDownHoldWhoeverScales) {
+TEST(ScalingRun, QuotaAndCoolDownHoldForEveryPolicy) {
   std::string text = kScalingScenario;
   text.replace(text.find("  pods:\n"), 8, "  quota: {cpu: 4, pods: 5}\n  cool_down: 2m\n  pods:\n");
   const Result<Scenario> scenario = ParseScenario(text, "shop.yaml");

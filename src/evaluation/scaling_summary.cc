@@ -272,7 +272,7 @@ double Hypervolume(const std::vector<ScalingPolicySummary>& of, std::optional<in
     if (without != static_cast<int>(p)) points.push_back(point);
   }
   if (dearest <= 0) return 0;
-  if (latest <= 0) latest = 1;  // Nobody is late: cost alone counts.
+  if (latest <= 0) latest = 1;  // No request is late: cost alone counts.
   dearest *= 1.1;
   latest *= 1.1;
   std::sort(points.begin(), points.end());

@@ -12,7 +12,7 @@
 #include "sim/scaling_evaluation.h"
 #include "sim/scaling_timeline.h"
 
-// What an evaluation of scaling says: means, differences with their intervals, a verdict for each
+// What a scaling evaluation says: means, differences with their intervals, a verdict for each
 // load, and what figures are drawn from. A plain value, which can be written and read back.
 
 namespace rudderfish {

@@ -181,7 +181,7 @@ ConfidenceInterval BootstrapMean(const RunMatrix& runs, const BootstrapOptions& 
 ConfidenceInterval BootstrapInterquartileMean(const RunMatrix& runs,
                                               const BootstrapOptions& options) {
   CheckMatrix(runs);
-  // Sorted once; a resample only weighs the values anew.
+  // Sorted once; a resample only reweights the values.
   std::vector<int> order(runs.values.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),

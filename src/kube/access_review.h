@@ -9,7 +9,7 @@
 #include "kube/api_client.h"
 
 // What we may do, as the API server itself says it (SelfSubjectAccessReview of
-// authorization.k8s.io/v1): it may be asked by whoever is authenticated, and nothing is kept of it.
+// authorization.k8s.io/v1): any authenticated user may ask, and the server keeps nothing of it.
 
 namespace rudderfish::kube {
 

@@ -23,8 +23,8 @@
 // may send, watch and cancel. Requests that may be repeated are, with jittered back-off, within
 // their deadline: after 429 any (nothing was done; Retry-After is obeyed), after 5xx and cut
 // connections only those that change nothing when done twice. What one connection hears says
-// nothing of another, behind which there may be another server: whoever watches judges each watch
-// by itself (kube/reflector.h), and says here if one fell silent.
+// nothing of another, behind which there may be another server: watchers judge each watch by itself
+// (kube/reflector.h) and report here if one is silent.
 
 namespace rudderfish::kube {
 

@@ -155,7 +155,7 @@ TEST(ApiClient, EndsARequestThatGetsNoAnswerAtItsDeadline) {
   EXPECT_THAT(answer.outcome.error().message, HasSubstr("/api/v1/nodes: no answer in time"));
 }
 
-TEST(ApiClient, SaysThatNobodyListens) {
+TEST(ApiClient, SaysThatNoServerListens) {
   std::string url;
   {
     FaultyServer server(Statuses({200}));
@@ -190,7 +190,7 @@ TEST(ApiClient, SendsNoMoreThanItsLimitAtATime) {
   EXPECT_EQ(most, 1);
 }
 
-TEST(ApiClient, WhatHasItsOwnRoomWaitsForNobody) {
+TEST(ApiClient, WhatHasItsOwnRoomWaitsForNoOther) {
   FaultyServer server([](const SeenRequest& request, Connection* to) {
     if (request.target != "/own") to->Hang();
     to->Answer(200, "{}");
@@ -241,7 +241,7 @@ TEST(ApiClient, VerifiesTheNameThatTheKubeconfigGives) {
 }
 
 // Each is asked several times over one client: what libcurl keeps of one failure meets the next.
-TEST(ApiClient, AddressesAtWhichThereCanBeNobodyAreErrorsHoweverOftenTheyAreAsked) {
+TEST(ApiClient, AddressesAtWhichThereCanBeNoServerAreErrorsHoweverOftenTheyAreAsked) {
   const std::string longest(300, 'a');
   const std::string bad_name = "xn--" + std::string("\xff\xfe") + ".invalid";
   const std::string huge((8 << 20) + 1, 'a');  // More than libcurl takes as a text.

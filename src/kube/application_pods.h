@@ -24,9 +24,9 @@ class ApplicationPods {
 
   struct NodeUse {
     NodeLoad load;
-    NodeId row = kNone;  // For whoever orders the nodes to note.
+    NodeId row = kNone;  // Set by callers that order the nodes.
   };
-  using NodeUses = std::unordered_map<std::string, NodeUse>;  // By name; never shrinks but anew.
+  using NodeUses = std::unordered_map<std::string, NodeUse>;  // By name; shrinks only if rebuilt.
 
   struct Member {
     std::string uid;

@@ -44,8 +44,8 @@ class Collection final : public ObjectSink {
 
   void SetSynced() { synced_ = true; }
 
-  // When this was last known to equal what the API server has: at the end of a list, or as whoever
-  // watches says.
+  // When this was last known to equal what the API server has: at the end of a list, or as the
+  // watcher says.
   Instant fresh_at() const { return fresh_at_; }
   void SetFreshAt(Instant at) { fresh_at_ = at; }
 

@@ -151,7 +151,7 @@ TEST_F(Conditions, OfPodsThatMayGetANodeOrWaitNoLongerAreNotWritten) {
   EXPECT_TRUE(UntilWritten(2));
 }
 
-TEST_F(Conditions, AreHeldBackWhileNobodyMayWrite) {
+TEST_F(Conditions, AreHeldBackWhileWritingIsNotAllowed) {
   may_write_ = false;
   writer_.Write(Named("web"), "0/1 nodes");
   for (int i = 0; i < 10; ++i) Pass(seconds(1));

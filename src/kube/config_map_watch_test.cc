@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using Data = ConfigMapWatch::Data;
 
-// What is told by calls of the sink; nobody is asked.
+// What is told by calls of the sink; no server is asked.
 class ConfigMapWatchTest : public ::testing::Test {
  protected:
   simdjson::dom::element Parsed(const std::string& text) { return parser_.parse(text).value(); }

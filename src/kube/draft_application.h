@@ -7,11 +7,11 @@
 #include "cluster/application.h"
 #include "kube/mirror.h"
 
-// What can be said of a cluster's workloads where nobody has described an application: layers from
-// the nodes' zones, kinds of node from their instance types, one workload for each controller that
-// has pods. Who calls whom is not known, so there are no calls: one endpoint whose client, outside,
-// asks nobody. Every latency of it is 0, and no placement is better than another; what can be
-// learnt is what the cluster looks like, not how to better it.
+// What can be said of a cluster's workloads if no application is described: layers from the nodes'
+// zones, kinds of node from their instance types, one workload for each controller that has pods.
+// Which workload calls which is not known, so there are no calls: one endpoint, whose client
+// (outside) calls no workload. Its latency is always 0, and no placement is better than another.
+// What can be learnt is what the cluster looks like, not how to improve it.
 
 namespace rudderfish::kube {
 

@@ -11,8 +11,8 @@
 #include "kube/mirror.h"
 
 // What `kubectl get nodes,pods,... -A -o json` prints, in one file or several, as the content of a
-// mirror: a List of any kinds, or a list of one kind (PodList). The first thing that is wrong with
-// an object refuses the dump: nobody would know what is missing.
+// mirror: a List of any kinds, or a list of one kind (PodList). The first error in an object
+// refuses the whole dump: otherwise users would not know what is missing.
 
 namespace rudderfish::kube {
 

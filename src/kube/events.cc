@@ -77,12 +77,12 @@ void EventRecorder::Record(const EventNote& note) {
   series.last_at = now;
   series.last = Today();
   const auto made = series_.emplace(key, std::move(series)).first;
-  BeginAnew(made->first, &made->second);
+  BeginEvent(made->first, &made->second);
   Enqueue(made->first, &made->second);
 }
 
 // Another Event.
-void EventRecorder::BeginAnew(const Key& key, Series* series) {
+void EventRecorder::BeginEvent(const Key& key, Series* series) {
   series->name =
       fmt::format("{}.{:016x}", key.regarding.name.substr(0, kNameBytesMax), rng_.Next64());
   series->first = series->last;
@@ -171,7 +171,7 @@ void EventRecorder::Send() {
 
 void EventRecorder::SendOne(const Key& key, Series* series) {
   series->place = Place::kNowhere;
-  if (series->told > 0 && series->note != series->note_told) BeginAnew(key, series);
+  if (series->told > 0 && series->note != series->note_told) BeginEvent(key, series);
   ApiRequest request;
   request.repeat = Repeat::kWhenSafe;
   if (series->told == 0) {
@@ -210,7 +210,7 @@ void EventRecorder::Answered(const Key& key, const ApiAnswer& answer) {
     return;
   }
   ++counts_.failed;
-  // The server keeps Events for an hour; a series begins anew after that.
+  // The server keeps Events for an hour; after that a series begins again.
   if (found != series_.end()) Erase(found);
   const std::string& message = answer.outcome.error().message;
   if (logged_.size() < kFailuresLoggedMax && logged_.insert(message).second)

@@ -116,7 +116,7 @@ class EventRecorder {
   void Send();
   void SendOne(const Key& key, Series* series);
   void Answered(const Key& key, const ApiAnswer& answer);
-  void BeginAnew(const Key& key, Series* series);
+  void BeginEvent(const Key& key, Series* series);
   void WaitToSend(Duration delay);
   void Refill();
   void Forget();

@@ -176,7 +176,7 @@ TEST_F(Recorded, NoMoreAreSentThanTheBucketHasTokens) {
   EXPECT_TRUE(Until([&] { return recorder.counts().sent == 10; }, milliseconds(100)));
 }
 
-TEST_F(Recorded, ASeriesThatWaitsHoldsNobodyUp) {
+TEST_F(Recorded, ASeriesThatWaitsDelaysNoOther) {
   EventRecorder recorder(client_.get(), {});
   recorder.Record(MovedNote("cart"));
   ASSERT_TRUE(Until([&] { return recorder.counts().sent == 1; }, milliseconds(0)));
@@ -186,7 +186,7 @@ TEST_F(Recorded, ASeriesThatWaitsHoldsNobodyUp) {
   for (const char* pod : {"front", "shipping"}) recorder.Record(MovedNote(pod));
   ASSERT_TRUE(Until([&] { return recorder.counts().sent == 4; }, milliseconds(0)));
   EXPECT_EQ(server_.requests()[3].method, "POST");
-  EXPECT_TRUE(recorder.is_idle()) << "nobody who ends waits for it";
+  EXPECT_TRUE(recorder.is_idle()) << "a shutdown does not wait for it";
   Pass(std::chrono::minutes(10));
   ASSERT_EQ(server_.requests().size(), 5u);
   EXPECT_EQ(server_.requests()[4].method, "PATCH");

@@ -15,7 +15,7 @@
 // A run of a credential plugin (client.authentication.k8s.io), beside everything else we do: its
 // output is read when there is some. Standard input is empty, standard error goes nowhere, for
 // either may carry secrets. It runs in a process group of its own, which is killed whole when the
-// time is over or nobody waits any more. Owned by one thread.
+// time is over or no caller waits any more. Owned by one thread.
 
 namespace rudderfish::kube {
 

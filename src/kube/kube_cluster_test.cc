@@ -378,8 +378,8 @@ TEST_F(KubeClusterTest, RefusesToAct) {
   EXPECT_EQ(outcome({1, 3, 0}, 1).code, ErrorCode::kConflict) << "gone, though not yet refreshed";
 }
 
-// What is kept up to date must equal what is read anew.
-TEST_F(KubeClusterTest, FollowsRandomChangesAsIfItReadEverythingAnew) {
+// What is kept up to date must equal what is read from scratch.
+TEST_F(KubeClusterTest, FollowsRandomChangesAsIfItReadEverythingAgain) {
   Rng rng(7, 0);
   const char* nodes[] = {"n1", "n2", "e1", "other", ""};
   const char* owners[] = {"web-rs", "db-rs", "late-rs", ""};

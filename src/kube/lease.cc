@@ -115,9 +115,9 @@ void LeaseElection::OnRead(ApiAnswer answer) {
   Wait(std::min(NextTry(), left + std::chrono::milliseconds(1)));
 }
 
-// There is no Lease. Where there was one, whoever held it leads until the server tells it so, up to
-// `renew_deadline` after its last renewal, which we may not have seen: as after any change that is
-// seen its time is waited out. Only the holder itself writes the Lease anew at once.
+// There is no Lease. If there was one, its holder leads until the server tells it so, up to
+// `renew_deadline` after its last renewal, which we may not have seen. So we wait until its time is
+// over, as after any change that we see. Only the holder itself recreates the Lease at once.
 LeaseElection::Record LeaseElection::Gone() const {
   Record record;
   if (is_holder_) return record;
@@ -142,7 +142,7 @@ bool LeaseElection::IsOurs(const Record& record) const {
   return record.holder == options_.identity && written_.contains(record.renewed);
 }
 
-// Also the first time: the version makes sure that nobody else was faster.
+// Also the first time: the version makes sure that no other instance was faster.
 void LeaseElection::Renew() {
   const Instant sent_at = client_->clock().Now();
   request_ = Write(options_.identity, options_.duration,
@@ -192,8 +192,8 @@ void LeaseElection::OnWritten(ApiAnswer answer, Instant sent_at) {
     record = tl::unexpected(answer.outcome.error());
   }
   if (!record) {
-    // After a conflict somebody was faster; else nobody knows whether it was written. The next turn
-    // looks; who leads does so at once, for perhaps somebody else does.
+    // After a conflict another instance was faster; else it is unknown whether it was written. The
+    // next turn looks; after a conflict a leader does so at once, as another one may lead by now.
     const bool is_conflict = answer.status.code == 409;
     if (!is_conflict) NoteFailure(std::move(record).error());
     Wait(is_conflict && is_holder_ ? Duration::zero() : NextTry());

@@ -17,11 +17,11 @@
 // last change they saw; the holder fences itself `renew_deadline` after it sent the last renewal
 // that succeeded, which is earlier, by any clock that runs evenly: so there are never two, however
 // long the server cannot be reached. Dates in the Lease are for people; nothing is judged by them.
-// That a Lease is deleted is a change as any other to whoever has seen its holder; only its holder
-// writes it anew at once, and who starts without one, who cannot know that there was one.
+// To instances that have seen its holder, the deletion of a Lease is a change like others. Only the
+// holder recreates it at once, or an instance that starts then and cannot know that there was one.
 //
-// Whoever leads may leave word in the Lease for whoever does next: an annotation, written by the
-// same renewals and so by nobody else. Who takes the Lease over has read it as it was left.
+// The leader may leave word in the Lease for the next leader: an annotation, written by the same
+// renewals and so by no other instance. The next leader has read it as it was left.
 //
 // A record that bears our identity but that we did not write is another's: of our predecessor,
 // which ends by itself, or of a second instance of the same name, which is told.
@@ -62,7 +62,7 @@ class LeaseElection {
   // Ask it right before every write: it becomes false by time alone.
   bool IsLeader() const { return is_holder_ && client_->clock().Now() < fence_; }
 
-  // Gives the lease to whoever comes next, without their having to wait; then calls `done`, also if
+  // Gives the lease up, so that the next leader does not have to wait; then calls `done`, also if
   // that failed. Nothing is acquired any more.
   void Release(std::function<void()> done);
 
@@ -71,7 +71,7 @@ class LeaseElection {
   bool is_carried() const { return !carry_ || *carry_ == seen_.word; }  // What Carry said last.
   const std::string& carried() const { return seen_.word; }             // As last seen.
 
-  const std::string& holder() const { return seen_.holder; }  // As last seen; empty: nobody.
+  const std::string& holder() const { return seen_.holder; }  // As last seen; empty: none.
   bool has_namesake() const { return has_namesake_; }         // Another with our identity lives.
   const LeaseCounts& counts() const { return counts_; }
   const std::optional<Error>& last_error() const { return last_error_; }

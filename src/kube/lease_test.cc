@@ -92,8 +92,8 @@ class OneLease : public ::testing::Test {
     return candidate;
   }
 
-  // Polls all until `condition` holds. The test's time passes in steps, each when nobody waits for
-  // the server any more, so that its load changes nothing; false after `limit` of it.
+  // Polls all until `condition` holds. The test's time passes in steps, each when no candidate
+  // waits for the server any more, so that its load changes nothing; false after `limit` of it.
   bool Until(const std::vector<Candidate*>& candidates, const std::function<bool()>& condition,
              Duration limit = seconds(60)) {
     const Instant end = clock_.Now() + limit;
@@ -153,7 +153,7 @@ TEST_F(OneLease, LeaderWithoutServerFencesItselfBeforeTheLeaseEnds) {
   EXPECT_LE(clock_.Now() - broken_since, seconds(11));
   first->client->Poll(milliseconds(1));
   EXPECT_EQ(first->changes.back(), Leadership::kFollowing);
-  is_broken_ = false;  // Nobody has taken it meanwhile.
+  is_broken_ = false;  // No other instance has taken it meanwhile.
   EXPECT_TRUE(Until(
       {first.get()}, [&] { return first->election->IsLeader(); }, seconds(20)));
 }
@@ -218,7 +218,7 @@ TEST_F(OneLease, DeletedLeaseIsNotTakenWhileItsHolderMayLead) {
   EXPECT_EQ(Spec()["holderIdentity"], "second");
 }
 
-TEST_F(OneLease, HolderWritesADeletedLeaseAnewAtOnceAndLeadsOn) {
+TEST_F(OneLease, HolderRecreatesADeletedLeaseAtOnceAndLeadsOn) {
   const auto first = Enter("first"), second = Enter("second");
   ASSERT_TRUE(Until({first.get()}, [&] { return first->election->IsLeader(); }));
   ASSERT_TRUE(Until({second.get()}, [&] { return second->election->holder() == "first"; }));

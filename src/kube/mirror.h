@@ -16,7 +16,7 @@
 // JSON is kept; pods of one template share what they have in common.
 //
 // Changes are numbered and the last of them are kept, so that any number of observers can follow,
-// each at its own pace; one that fell too far behind reads everything anew. Not thread safe; all
+// each at its own pace; one that fell too far behind reads everything again. Not thread safe; all
 // from the thread that polls the client.
 
 namespace rudderfish::kube {

@@ -66,10 +66,10 @@ TEST_F(MirrorTest, AnotherOneOfTheSameNameIsTheEndOfTheOneBefore) {
   ASSERT_TRUE(mirror_.ChangesSince(&cursor));
   std::string text = PodJson{.name = "a"}.Text();
   text.replace(text.find("uid-a"), 5, "uid-b");
-  const ParsedJson anew(text);
+  const ParsedJson recreated(text);
   ObjectSink* sink = mirror_.SinkOf(Resource::kPods);
   sink->BeginList();
-  ASSERT_TRUE(sink->Listed(anew.root()));
+  ASSERT_TRUE(sink->Listed(recreated.root()));
   sink->EndList();
   const auto changes = mirror_.ChangesSince(&cursor);
   ASSERT_TRUE(changes);
@@ -99,7 +99,7 @@ TEST_F(MirrorTest, TellsWhatChanged) {
   EXPECT_TRUE(mirror_.ChangesSince(&cursor)->empty());
 }
 
-TEST_F(MirrorTest, WhoFellTooFarBehindReadsEverythingAnew) {
+TEST_F(MirrorTest, AnObserverThatFellTooFarBehindReadsEverythingAgain) {
   uint64_t cursor = 0;
   ASSERT_TRUE(mirror_.ChangesSince(&cursor));
   const ParsedJson here(NodeJson{.name = "n"}.Text());

@@ -79,6 +79,8 @@ Result<MovedPod> ReadMovedPod(const Element& object) {
   TRY_ASSIGN(made.resource_version, pod.Text("metadata.resourceVersion"));
   TRY_ASSIGN(made.node, pod.Text("spec.nodeName"));
   TRY_ASSIGN(made.labels, pod.TextMap("metadata.labels"));
+  TRY_ASSIGN(const Labels annotations, pod.TextMap("metadata.annotations"));
+  made.is_replacement = FindLabel(annotations, kReplacesKey) != nullptr;
   TRY_ASSIGN(const std::string_view deleted, pod.Text("metadata.deletionTimestamp"));
   made.is_terminating = !deleted.empty();
   if (made.is_terminating) {
@@ -91,14 +93,14 @@ Result<MovedPod> ReadMovedPod(const Element& object) {
   return made;
 }
 
-}  // namespace internal
-
-Result<std::optional<std::string>> MoveApi::Get(const std::string& path) {
-  ApiAnswer answer = client_->Call({.path = path, .deadline = kMoveDeadline});
+Result<std::optional<std::string>> GetObject(ApiClient* client, const std::string& path) {
+  ApiAnswer answer = client->Call({.path = path, .deadline = kMoveDeadline});
   if (answer.ok()) return std::move(answer.body);
   if (answer.status.code == 404) return std::nullopt;
   return tl::unexpected(answer.outcome.error());
 }
+
+}  // namespace internal
 
 Result<void> MoveApi::Patch(const std::string& path, const std::string& body) {
   const ApiAnswer answer = client_->Call({.method = Method::kMergePatch,
@@ -112,9 +114,22 @@ Result<void> MoveApi::Patch(const std::string& path, const std::string& body) {
   return tl::unexpected(answer.outcome.error());
 }
 
+Result<MoveView> MoveApi::Look(const PodIdentity& pod, const std::optional<PodMove>& move,
+                               const std::string& target) {
+  MoveView view;
+  TRY_ASSIGN(const std::optional<std::string> replica_set_uid,
+             internal::ReadMoveView(client_, pod, move, target, &view));
+  if (!replica_set_uid) return view;
+  TRY_ASSIGN(const std::optional<Labels> pins, ReadPins());
+  view.can_pin = pins.has_value();
+  if (!pins) return view;
+  if (const std::string* pin = FindLabel(*pins, *replica_set_uid)) view.pin = *pin;
+  return view;
+}
+
 Result<MovedPod> MoveApi::FindPod(const std::string& object_namespace, const std::string& name) {
   const std::string path = internal::PodPath({object_namespace, name, ""});
-  TRY_ASSIGN(const std::optional<std::string> body, Get(path));
+  TRY_ASSIGN(const std::optional<std::string> body, internal::GetObject(client_, path));
   if (!body) return Fail(ErrorCode::kNotFound, "pod {}/{} is not found", object_namespace, name);
   TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, path));
   return internal::ReadMovedPod(document.root());
@@ -122,7 +137,8 @@ Result<MovedPod> MoveApi::FindPod(const std::string& object_namespace, const std
 
 Result<PodMove> MoveApi::Plan(const MovedPod& pod, const std::string& target, UnixMillis now,
                               Duration limit) {
-  TRY_ASSIGN(const std::optional<std::string> body, Get(internal::PodPath(pod.id)));
+  TRY_ASSIGN(const std::optional<std::string> body,
+             internal::GetObject(client_, internal::PodPath(pod.id)));
   if (!body) return Fail(ErrorCode::kNotFound, "pod {} is not found", pod.id.Key());
   TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "pod"));
   TRY_ASSIGN(const ObjectRef owner, internal::ReadController(document.fields()));
@@ -133,16 +149,18 @@ Result<PodMove> MoveApi::Plan(const MovedPod& pod, const std::string& target, Un
   if (owner.kind == "ReplicaSet") {
     move.replica_set = owner.name;
     move.replica_set_uid = owner.uid;
-    TRY_ASSIGN(const std::optional<std::string> set,
-               Get(fmt::format("/apis/apps/v1/namespaces/{}/replicasets/{}",
-                               pod.id.object_namespace, owner.name)));
+    TRY_ASSIGN(
+        const std::optional<std::string> set,
+        internal::GetObject(client_, fmt::format("/apis/apps/v1/namespaces/{}/replicasets/{}",
+                                                 pod.id.object_namespace, owner.name)));
     if (set) {
       TRY_ASSIGN(const internal::Document read, internal::Document::Parse(*set, "ReplicaSet"));
       TRY_ASSIGN(const ObjectRef above, internal::ReadController(read.fields()));
       if (!above.kind.empty()) move.workload = above.kind + "/" + above.name;
     }
   }
-  TRY_ASSIGN(const std::optional<std::string> node, Get(fmt::format("/api/v1/nodes/{}", target)));
+  TRY_ASSIGN(const std::optional<std::string> node,
+             internal::GetObject(client_, fmt::format("/api/v1/nodes/{}", target)));
   if (!node) return Fail(ErrorCode::kNotFound, "node {} is not found", target);
   TRY_ASSIGN(const internal::Document read, internal::Document::Parse(*node, "node"));
   TRY_ASSIGN(const Labels labels, read.fields().TextMap("metadata.labels"));
@@ -155,7 +173,7 @@ Result<PodMove> MoveApi::Plan(const MovedPod& pod, const std::string& target, Un
 
 Result<std::vector<MoveApi::Listed>> MoveApi::List() {
   TRY_ASSIGN(const std::optional<std::string> body,
-             Get("/api/v1/pods?labelSelector=rudderfish.io%2Fmove"));
+             internal::GetObject(client_, "/api/v1/pods?labelSelector=rudderfish.io%2Fmove"));
   std::vector<Listed> listed;
   if (!body) return listed;
   TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "pods"));
@@ -235,6 +253,23 @@ Result<void> MoveApi::Pin(const PodMove& move) {
 Result<void> MoveApi::Unpin(const PodMove& move) { return PatchPins(move.replica_set_uid, ""); }
 
 Result<void> MoveApi::Remove(const LeftPin& pin) { return PatchPins(pin.replica_set_uid, ""); }
+
+Result<bool> MoveApi::CanPin(Duration limit) {
+  const ApiAnswer answer = client_->Call({.path = internal::PinPath(), .deadline = limit});
+  if (answer.ok()) return true;
+  if (answer.status.code == 404) return false;
+  return tl::unexpected(answer.outcome.error());
+}
+
+Result<std::optional<Labels>> MoveApi::ReadPins() {
+  TRY_ASSIGN(const std::optional<std::string> body,
+             internal::GetObject(client_, internal::PinPath()));
+  if (!body) return std::nullopt;
+  TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "ConfigMap"));
+  TRY_ASSIGN(pin_version_, document.fields().Text("metadata.resourceVersion"));
+  TRY_ASSIGN(Labels data, document.fields().TextMap("data"));
+  return data;
+}
 
 // `pin`: empty: the line is taken away.
 Result<void> MoveApi::PatchPins(const std::string& replica_set_uid, const std::string& pin) {

@@ -9,7 +9,6 @@
 #include "base/result.h"
 #include "cluster/pod_move.h"
 #include "kube/api_client.h"
-#include "kube/fields.h"
 
 // Reads and writes what a move of a pod needs of the API server (cluster/pod_move.h). Each call
 // waits for its answers. Nothing is kept between calls: what is written is written only to objects
@@ -41,6 +40,9 @@ class MoveApi {
   };
   Result<std::vector<Listed>> List();
 
+  // Whether deploy/moves has been applied; without it no pod can be moved. Waits for `limit`.
+  Result<bool> CanPin(Duration limit);
+
   // A line of the ConfigMap whose pod has ended while no process drove its move: all later pods of
   // the ReplicaSet would be sent to one node.
   struct LeftPin {
@@ -69,20 +71,6 @@ class MoveApi {
   Result<void> Evict(const MoveView& view);
 
  private:
-  Result<void> LookAtReplicaSet(const std::string& object_namespace, const PodMove& move,
-                                MoveView* view);
-  Result<void> LookAtServices(const std::string& object_namespace, const Labels& labels,
-                              MoveView* view);
-  Result<void> LookAtBudgets(const std::string& object_namespace, MoveView* view);
-  Result<void> LookAtTarget(const std::string& target, MoveView* view);
-  Result<void> LookAtPin(const std::string& replica_set_uid, MoveView* view);
-  Result<void> LookAtObstacles(const Element& pod, MoveView* view);
-  Result<void> LookAtClaims(const Element& pod, const std::string& object_namespace,
-                            MoveView* view);
-  Result<void> LookAtDeployment(const std::string& object_namespace, const std::string& name,
-                                MoveView* view);
-  // Nothing: it is not there.
-  Result<std::optional<std::string>> Get(const std::string& path);
   Result<std::optional<Labels>> ReadPins();  // Nothing: there is no ConfigMap of moves.
   Result<void> PatchPins(const std::string& replica_set_uid, const std::string& pin);
   Result<void> Patch(const std::string& path, const std::string& body);
@@ -91,11 +79,5 @@ class MoveApi {
   ApiClient* client_;
   std::string pin_version_;  // resourceVersion of the ConfigMap as it was read last.
 };
-
-namespace internal {
-
-Result<MovedPod> ReadMovedPod(const Element& object);
-
-}  // namespace internal
 
 }  // namespace rudderfish::kube

@@ -4,19 +4,22 @@
 #include <simdjson.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "cluster/application.h"
+#include "cluster/pod_move.h"
 #include "cluster/scheduling_observer.h"
+#include "kube/api_client.h"
 #include "kube/fields.h"
 
-// One answer of the API server, parsed; what is read of it is valid as long as it lives. A part of
-// kube/move_api.h.
+// Parts of kube/move_api.h: how objects are asked for and read, and what is seen of a move.
 
 namespace rudderfish::kube::internal {
 
+// One answer of the API server, parsed; what is read of it is valid as long as it lives.
 class Document {
  public:
   static Result<Document> Parse(const std::string& body, std::string_view what) {
@@ -34,6 +37,9 @@ class Document {
   Element root_;
 };
 
+// Nothing: it is not there.
+Result<std::optional<std::string>> GetObject(ApiClient* client, const std::string& path);
+
 std::string PodPath(const PodIdentity& pod);
 std::string PinPath();  // Of the ConfigMap of moves.
 
@@ -42,5 +48,13 @@ Result<std::string> AnnotationOf(const Element& object, std::string_view key);
 
 // With `more` in the place of labels of the same keys.
 Labels WithLabels(Labels labels, const Labels& more);
+
+Result<MovedPod> ReadMovedPod(const Element& object);
+
+// As MoveApi::Look, without pins. The uid of the ReplicaSet of which there may be one; nothing:
+// there is none.
+Result<std::optional<std::string>> ReadMoveView(ApiClient* client, const PodIdentity& pod,
+                                                const std::optional<PodMove>& move,
+                                                const std::string& target, MoveView* view);
 
 }  // namespace rudderfish::kube::internal

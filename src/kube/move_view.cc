@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/move_api.h"
 #include "kube/move_document.h"
 #include "kube/object_reader.h"
 #include "kube/opt_outs.h"
@@ -34,53 +33,11 @@ Result<bool> IsShared(const std::string& claim) {
   return false;
 }
 
-}  // namespace
-
-Result<MoveView> MoveApi::Look(const PodIdentity& pod, const std::optional<PodMove>& move,
-                               const std::string& target) {
-  MoveView view;
-  TRY_ASSIGN(const std::optional<std::string> body, Get(internal::PodPath(pod)));
-  PodMove known = move.value_or(PodMove{});
-  Labels labels;
-  if (body) {
-    TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "pod"));
-    TRY_ASSIGN(MovedPod read, internal::ReadMovedPod(document.root()));
-    if (read.id.uid == pod.uid) {
-      TRY_ASSIGN(const std::string text, internal::AnnotationOf(document.root(), kMoveKey));
-      if (!text.empty()) {
-        if (Result<PodMove> written = PodMoveOf(text)) {
-          view.move = *std::move(written);
-        } else {
-          view.unreadable = written.error().message;
-        }
-      }
-      if (view.move) known = *view.move;
-      labels = internal::WithLabels(read.labels, known.removed);
-      view.pod = std::move(read);
-      if (!move) {
-        TRY_ASSIGN(const ObjectRef owner, internal::ReadController(document.fields()));
-        if (known.replica_set.empty() && owner.kind == "ReplicaSet") {
-          known.replica_set = owner.name;
-          known.replica_set_uid = owner.uid;
-        }
-        TRY(LookAtObstacles(document.root(), &view));
-      }
-    }
-  }
-  if (known.replica_set.empty()) return view;
-  TRY(LookAtReplicaSet(pod.object_namespace, known, &view));
-  TRY(LookAtServices(pod.object_namespace, labels, &view));
-  TRY(LookAtBudgets(pod.object_namespace, &view));
-  TRY(LookAtTarget(target.empty() ? known.target : target, &view));
-  TRY(LookAtPin(known.replica_set_uid, &view));
-  return view;
-}
-
-Result<void> MoveApi::LookAtReplicaSet(const std::string& object_namespace, const PodMove& move,
-                                       MoveView* view) {
+Result<void> LookAtReplicaSet(ApiClient* client, const std::string& object_namespace,
+                              const PodMove& move, MoveView* view) {
   TRY_ASSIGN(const std::optional<std::string> body,
-             Get(fmt::format("/apis/apps/v1/namespaces/{}/replicasets/{}", object_namespace,
-                             move.replica_set)));
+             internal::GetObject(client, fmt::format("/apis/apps/v1/namespaces/{}/replicasets/{}",
+                                                     object_namespace, move.replica_set)));
   if (!body) return {};
   TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "ReplicaSet"));
   const Fields set = document.fields();
@@ -95,7 +52,8 @@ Result<void> MoveApi::LookAtReplicaSet(const std::string& object_namespace, cons
   for (const auto& [key, value] : view->replica_set_selector)
     query += fmt::format("{}{}%3D{}", query.empty() ? "?labelSelector=" : "%2C", key, value);
   TRY_ASSIGN(const std::optional<std::string> pods,
-             Get(fmt::format("/api/v1/namespaces/{}/pods{}", object_namespace, query)));
+             internal::GetObject(
+                 client, fmt::format("/api/v1/namespaces/{}/pods{}", object_namespace, query)));
   if (!pods) return {};
   TRY_ASSIGN(const internal::Document list, internal::Document::Parse(*pods, "pods"));
   return list.fields().ForEach("items", [&](const Fields& item) -> Result<void> {
@@ -111,10 +69,11 @@ Result<void> MoveApi::LookAtReplicaSet(const std::string& object_namespace, cons
   });
 }
 
-Result<void> MoveApi::LookAtServices(const std::string& object_namespace, const Labels& labels,
-                                     MoveView* view) {
-  TRY_ASSIGN(const std::optional<std::string> body,
-             Get(fmt::format("/api/v1/namespaces/{}/services", object_namespace)));
+Result<void> LookAtServices(ApiClient* client, const std::string& object_namespace,
+                            const Labels& labels, MoveView* view) {
+  TRY_ASSIGN(
+      const std::optional<std::string> body,
+      internal::GetObject(client, fmt::format("/api/v1/namespaces/{}/services", object_namespace)));
   if (!body) return {};
   TRY_ASSIGN(const internal::Document services, internal::Document::Parse(*body, "services"));
   TRY(services.fields().ForEach("items", [&](const Fields& item) -> Result<void> {
@@ -125,9 +84,10 @@ Result<void> MoveApi::LookAtServices(const std::string& object_namespace, const 
     return {};
   }));
   if (view->services.empty()) return {};
-  TRY_ASSIGN(
-      const std::optional<std::string> found,
-      Get(fmt::format("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", object_namespace)));
+  TRY_ASSIGN(const std::optional<std::string> found,
+             internal::GetObject(
+                 client, fmt::format("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+                                     object_namespace)));
   if (!found) return {};
   TRY_ASSIGN(const internal::Document slices, internal::Document::Parse(*found, "EndpointSlices"));
   return slices.fields().ForEach("items", [&](const Fields& slice) -> Result<void> {
@@ -148,11 +108,12 @@ Result<void> MoveApi::LookAtServices(const std::string& object_namespace, const 
   });
 }
 
-Result<void> MoveApi::LookAtBudgets(const std::string& object_namespace, MoveView* view) {
+Result<void> LookAtBudgets(ApiClient* client, const std::string& object_namespace, MoveView* view) {
   if (!view->pod) return {};
   TRY_ASSIGN(
       const std::optional<std::string> body,
-      Get(fmt::format("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", object_namespace)));
+      internal::GetObject(client, fmt::format("/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+                                              object_namespace)));
   if (!body) return {};
   TRY_ASSIGN(const internal::Document budgets,
              internal::Document::Parse(*body, "PodDisruptionBudgets"));
@@ -172,8 +133,9 @@ Result<void> MoveApi::LookAtBudgets(const std::string& object_namespace, MoveVie
   });
 }
 
-Result<void> MoveApi::LookAtTarget(const std::string& target, MoveView* view) {
-  TRY_ASSIGN(const std::optional<std::string> body, Get(fmt::format("/api/v1/nodes/{}", target)));
+Result<void> LookAtTarget(ApiClient* client, const std::string& target, MoveView* view) {
+  TRY_ASSIGN(const std::optional<std::string> body,
+             internal::GetObject(client, fmt::format("/api/v1/nodes/{}", target)));
   if (!body) {
     view->target_trouble = "is not found";
     return {};
@@ -191,24 +153,59 @@ Result<void> MoveApi::LookAtTarget(const std::string& target, MoveView* view) {
   return {};
 }
 
-Result<std::optional<Labels>> MoveApi::ReadPins() {
-  TRY_ASSIGN(const std::optional<std::string> body, Get(internal::PinPath()));
-  if (!body) return std::nullopt;
-  TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "ConfigMap"));
-  TRY_ASSIGN(pin_version_, document.fields().Text("metadata.resourceVersion"));
-  TRY_ASSIGN(Labels data, document.fields().TextMap("data"));
-  return data;
-}
-
-Result<void> MoveApi::LookAtPin(const std::string& replica_set_uid, MoveView* view) {
-  TRY_ASSIGN(const std::optional<Labels> pins, ReadPins());
-  view->can_pin = pins.has_value();
-  if (!pins) return {};
-  if (const std::string* pin = FindLabel(*pins, replica_set_uid)) view->pin = *pin;
+Result<void> LookAtClaims(ApiClient* client, const Element& pod,
+                          const std::string& object_namespace, MoveView* view) {
+  std::vector<std::string> claims;
+  TRY(Fields(pod).ForEach("spec.volumes", [&](const Fields& volume) -> Result<void> {
+    TRY_ASSIGN(const Fields host, volume.Find("hostPath"));
+    if (host.there()) view->obstacles.emplace_back("mounts a folder of its host");
+    TRY_ASSIGN(const std::string_view claim, volume.Text("persistentVolumeClaim.claimName"));
+    if (!claim.empty()) claims.emplace_back(claim);
+    return {};
+  }));
+  for (const std::string& claim : claims) {
+    TRY_ASSIGN(
+        const std::optional<std::string> body,
+        internal::GetObject(client, fmt::format("/api/v1/namespaces/{}/persistentvolumeclaims/{}",
+                                                object_namespace, claim)));
+    bool is_shared = false;
+    if (body) {
+      TRY_ASSIGN(is_shared, IsShared(*body));
+    }
+    if (!is_shared)
+      view->obstacles.push_back(
+          fmt::format("uses the volume of claim {}, which only one node can mount", claim));
+  }
   return {};
 }
 
-Result<void> MoveApi::LookAtObstacles(const Element& pod, MoveView* view) {
+Result<void> LookAtDeployment(ApiClient* client, const std::string& object_namespace,
+                              const std::string& name, MoveView* view) {
+  TRY_ASSIGN(const std::optional<std::string> body,
+             internal::GetObject(client, fmt::format("/apis/apps/v1/namespaces/{}/deployments/{}",
+                                                     object_namespace, name)));
+  if (!body) return {};
+  TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "Deployment"));
+  const Fields fields = document.fields();
+  TRY_ASSIGN(const std::string_view strategy, fields.Text("spec.strategy.type"));
+  if (strategy == "Recreate") {
+    view->obstacles.push_back(fmt::format(
+        "Deployment {} has strategy Recreate: its pods may not run side by side", name));
+  }
+  TRY_ASSIGN(const int64_t wanted, fields.Integer("spec.replicas", 1));
+  TRY_ASSIGN(const int64_t updated, fields.Integer("status.updatedReplicas"));
+  TRY_ASSIGN(const int64_t all, fields.Integer("status.replicas"));
+  TRY_ASSIGN(const int64_t generation, fields.Integer("metadata.generation"));
+  TRY_ASSIGN(const int64_t observed, fields.Integer("status.observedGeneration"));
+  if (observed < generation || updated != wanted || all != wanted)
+    view->obstacles.push_back(fmt::format("a rollout of Deployment {} is in progress", name));
+  TRY_ASSIGN(const std::vector<OptOut> opt_outs, ReadOptOuts(fields));
+  for (const OptOut& one : opt_outs)
+    view->obstacles.push_back(fmt::format("Deployment {} {}", name, one.why));
+  return {};
+}
+
+Result<void> LookAtObstacles(ApiClient* client, const Element& pod, MoveView* view) {
   const Fields fields(pod);
   const std::string& place = view->pod->id.object_namespace;
   std::vector<std::string>& obstacles = view->obstacles;
@@ -233,66 +230,59 @@ Result<void> MoveApi::LookAtObstacles(const Element& pod, MoveView* view) {
       obstacles.emplace_back("is being resized in place");
     return {};
   }));
-  TRY(LookAtClaims(pod, place, view));
+  TRY(LookAtClaims(client, pod, place, view));
   if (owner.kind != "ReplicaSet") return {};
   TRY_ASSIGN(const std::optional<std::string> body,
-             Get(fmt::format("/apis/apps/v1/namespaces/{}/replicasets/{}", place, owner.name)));
+             internal::GetObject(client, fmt::format("/apis/apps/v1/namespaces/{}/replicasets/{}",
+                                                     place, owner.name)));
   if (!body) return {};
   TRY_ASSIGN(const internal::Document set, internal::Document::Parse(*body, "ReplicaSet"));
   TRY_ASSIGN(const ObjectRef above, internal::ReadController(set.fields()));
-  if (above.kind == "Deployment") TRY(LookAtDeployment(place, above.name, view));
+  if (above.kind == "Deployment") TRY(LookAtDeployment(client, place, above.name, view));
   return {};
 }
 
-Result<void> MoveApi::LookAtClaims(const Element& pod, const std::string& object_namespace,
-                                   MoveView* view) {
-  std::vector<std::string> claims;
-  TRY(Fields(pod).ForEach("spec.volumes", [&](const Fields& volume) -> Result<void> {
-    TRY_ASSIGN(const Fields host, volume.Find("hostPath"));
-    if (host.there()) view->obstacles.emplace_back("mounts a folder of its host");
-    TRY_ASSIGN(const std::string_view claim, volume.Text("persistentVolumeClaim.claimName"));
-    if (!claim.empty()) claims.emplace_back(claim);
-    return {};
-  }));
-  for (const std::string& claim : claims) {
-    TRY_ASSIGN(const std::optional<std::string> body,
-               Get(fmt::format("/api/v1/namespaces/{}/persistentvolumeclaims/{}", object_namespace,
-                               claim)));
-    bool is_shared = false;
-    if (body) {
-      TRY_ASSIGN(is_shared, IsShared(*body));
+}  // namespace
+
+Result<std::optional<std::string>> internal::ReadMoveView(ApiClient* client, const PodIdentity& pod,
+                                                          const std::optional<PodMove>& move,
+                                                          const std::string& target,
+                                                          MoveView* view) {
+  TRY_ASSIGN(const std::optional<std::string> body,
+             internal::GetObject(client, internal::PodPath(pod)));
+  PodMove known = move.value_or(PodMove{});
+  Labels labels;
+  if (body) {
+    TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "pod"));
+    TRY_ASSIGN(MovedPod read, internal::ReadMovedPod(document.root()));
+    if (read.id.uid == pod.uid) {
+      TRY_ASSIGN(const std::string text, internal::AnnotationOf(document.root(), kMoveKey));
+      if (!text.empty()) {
+        if (Result<PodMove> written = PodMoveOf(text)) {
+          view->move = *std::move(written);
+        } else {
+          view->unreadable = written.error().message;
+        }
+      }
+      if (view->move) known = *view->move;
+      labels = internal::WithLabels(read.labels, known.removed);
+      view->pod = std::move(read);
+      if (!move) {
+        TRY_ASSIGN(const ObjectRef owner, internal::ReadController(document.fields()));
+        if (known.replica_set.empty() && owner.kind == "ReplicaSet") {
+          known.replica_set = owner.name;
+          known.replica_set_uid = owner.uid;
+        }
+        TRY(LookAtObstacles(client, document.root(), view));
+      }
     }
-    if (!is_shared)
-      view->obstacles.push_back(
-          fmt::format("uses the volume of claim {}, which only one node can mount", claim));
   }
-  return {};
-}
-
-Result<void> MoveApi::LookAtDeployment(const std::string& object_namespace, const std::string& name,
-                                       MoveView* view) {
-  TRY_ASSIGN(
-      const std::optional<std::string> body,
-      Get(fmt::format("/apis/apps/v1/namespaces/{}/deployments/{}", object_namespace, name)));
-  if (!body) return {};
-  TRY_ASSIGN(const internal::Document document, internal::Document::Parse(*body, "Deployment"));
-  const Fields fields = document.fields();
-  TRY_ASSIGN(const std::string_view strategy, fields.Text("spec.strategy.type"));
-  if (strategy == "Recreate") {
-    view->obstacles.push_back(fmt::format(
-        "Deployment {} has strategy Recreate: its pods may not run side by side", name));
-  }
-  TRY_ASSIGN(const int64_t wanted, fields.Integer("spec.replicas", 1));
-  TRY_ASSIGN(const int64_t updated, fields.Integer("status.updatedReplicas"));
-  TRY_ASSIGN(const int64_t all, fields.Integer("status.replicas"));
-  TRY_ASSIGN(const int64_t generation, fields.Integer("metadata.generation"));
-  TRY_ASSIGN(const int64_t observed, fields.Integer("status.observedGeneration"));
-  if (observed < generation || updated != wanted || all != wanted)
-    view->obstacles.push_back(fmt::format("a rollout of Deployment {} is in progress", name));
-  TRY_ASSIGN(const std::vector<OptOut> opt_outs, ReadOptOuts(fields));
-  for (const OptOut& one : opt_outs)
-    view->obstacles.push_back(fmt::format("Deployment {} {}", name, one.why));
-  return {};
+  if (known.replica_set.empty()) return std::nullopt;
+  TRY(LookAtReplicaSet(client, pod.object_namespace, known, view));
+  TRY(LookAtServices(client, pod.object_namespace, labels, view));
+  TRY(LookAtBudgets(client, pod.object_namespace, view));
+  TRY(LookAtTarget(client, target.empty() ? known.target : target, view));
+  return known.replica_set_uid;
 }
 
 }  // namespace rudderfish::kube

@@ -13,7 +13,8 @@ bool Pod::operator==(const Pod& other) const {
   return meta == other.meta && (shape == other.shape || *shape == *other.shape) &&
          node == other.node && phase == other.phase && ready == other.ready &&
          terminating == other.terminating && gated == other.gated &&
-         unschedulable == other.unschedulable && started_at == other.started_at;
+         unschedulable == other.unschedulable && started_at == other.started_at &&
+         ready_at == other.ready_at && evicted == other.evicted;
 }
 
 std::string KeyText(const ObjectKey& key) {

@@ -10,7 +10,7 @@
 //
 // A list replaces everything: what was not listed between BeginList and EndList is gone. It may
 // come at any time, after a watch was cut or its version had expired. A list that is given up half
-// way begins anew with another BeginList; until EndList the old objects count.
+// way is restarted by another BeginList; until EndList the old objects count.
 //
 // Elements are valid during the call only. An error refuses one object, which is then as if it were
 // absent; told by a watch it may bring a new list, lest it was damaged on its way.

@@ -53,9 +53,10 @@ struct Pod {
   PodPhase phase = PodPhase::kUnknown;
   bool ready = false;
   bool terminating = false;
-  bool gated = false;          // Waits for a scheduling gate.
-  bool unschedulable = false;  // kube-scheduler found no node for it.
-  int64_t started_at = 0;
+  bool evicted = false;                  // By the Eviction API: it is, or will be, deleted.
+  bool gated = false;                    // Waits for a scheduling gate.
+  bool unschedulable = false;            // kube-scheduler found no node for it.
+  int64_t started_at = 0, ready_at = 0;  // Unix seconds; 0: it has not.
 
   // Takes room on its node.
   bool occupies() const {

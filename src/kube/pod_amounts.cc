@@ -8,7 +8,7 @@ namespace rudderfish::kube {
 namespace {
 
 // So that the pods of a node can be added up, and shares of them multiplied by a hundred. No node
-// has as much: whoever asks for more counts with this and so fits none, as with kube-scheduler.
+// has as much: a pod that asks for more counts with this and so fits none, as with kube-scheduler.
 constexpr int64_t kMostOfAResource = int64_t{1} << 50;
 
 const Quantity kAssumedCpu = *Quantity::Parse("100m");

@@ -20,7 +20,7 @@ namespace internal {
 Result<PodStanding> ReadPodStanding(std::string_view list, const PodIdentity& pod) {
   simdjson::dom::parser parser;
   Element root;
-  // Whoever else may answer, a proxy say, knows nothing of the pod.
+  // Another server that may answer, such as a proxy, knows nothing of the pod.
   if (parser.parse(list.data(), list.size()).get(root) != simdjson::SUCCESS ||
       TextOf(root, "kind") != "PodList")
     return Fail(ErrorCode::kCorruption, "pod {}: the answer is no list of pods", pod.Key());

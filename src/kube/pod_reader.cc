@@ -112,7 +112,13 @@ Result<void> ReadConditions(const Fields& fields, Pod* pod) {
     TRY_ASSIGN(const std::string_view type, condition.Text("type"));
     TRY_ASSIGN(const std::string_view status, condition.Text("status"));
     TRY_ASSIGN(const std::string_view reason, condition.Text("reason"));
-    if (type == "Ready") pod->ready = status == "True";
+    if (type == "Ready") {
+      pod->ready = status == "True";
+      TRY_ASSIGN(const int64_t since, condition.Time("lastTransitionTime"));
+      pod->ready_at = pod->ready ? since : 0;
+    }
+    if (type == "DisruptionTarget" && status == "True")
+      pod->evicted = reason == "EvictionByEvictionAPI";
     if (type == "PodScheduled" && status == "False") pod->unschedulable = reason == "Unschedulable";
     return {};
   });

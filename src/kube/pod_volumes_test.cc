@@ -87,7 +87,7 @@ TEST(PodVolumes, AClaimThatIsNotBoundWaitsForItsPodOrForItself) {
               "pod has unbound immediate PersistentVolumeClaims");
     EXPECT_THAT(with_class(storage_class).unmodelled, IsEmpty());
   }
-  // Named, and not bound by whoever is to do that.
+  // The claim names a volume, but the controller in charge has not bound it.
   EXPECT_EQ(PodWith(kClaim, ClaimOf({{"n", "c"}, "v", "fast", false})).rejection,
             "pod has unbound immediate PersistentVolumeClaims");
   // Where classes are not known, any may wait for its pod.

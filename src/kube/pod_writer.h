@@ -11,8 +11,8 @@
 
 namespace rudderfish::kube {
 
-// Binds exactly that pod, whoever bears its name now. 409: it has a node, or is another one.
-// `may_go` as ApiRequest's: whoever may not bind any more holds back what is not on its way yet.
+// Binds exactly that pod, and no other of its name. 409: it has a node, or is another one.
+// `may_go` as ApiRequest's: a caller that may not bind any more holds back what is not sent yet.
 void BindPod(ApiClient* client, const PodIdentity& pod, const std::string& node,
              std::function<bool()> may_go, ApiClient::OnAnswer on_answer);
 

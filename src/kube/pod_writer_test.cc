@@ -11,7 +11,7 @@
 #include "tests/support/faulty_server.h"
 #include "tests/support/polling.h"
 
-// That no Binding goes out once whoever sent it may not bind any more, wherever it waits.
+// That no Binding goes out once its sender may not bind any more, wherever it waits.
 
 namespace rudderfish::kube {
 namespace {

@@ -325,7 +325,7 @@ void Reflector::OnEvent(const WatchEvent& event) {
     return;
   }
   // What the last list was refused too is left out until it differs. Anything else may have been
-  // damaged on its way, or tell of an object that nobody can name.
+  // damaged on its way, or be about an object that cannot be named.
   if (left_out_.IsExpected(event.object)) {
     NoteMalformed(event.object, told.error().message);
   } else {
@@ -348,7 +348,7 @@ void Reflector::OnEnd(ApiAnswer answer) {
   request_ = 0;
   client_->Cancel(timer_);
   const Instant now = client_->clock().Now();
-  // Of a watch that broke nobody knows how long it had been broken.
+  // A watch that broke may have been broken since it was last heard.
   CloseWatch(answer.ok() ? now : heard_);
   const bool was_listing = std::exchange(is_listing_, false);
   const bool was_short = now - watch_began_ < kShortWatch && !had_events_;
@@ -384,7 +384,7 @@ void Reflector::Expire() {
   version_.clear();
 }
 
-// Nobody knows what it was: only a new list does. A server that goes on like this is not asked for
+// What it was is unknown: only a new list tells. A server that goes on like this is not asked for
 // one list after the other.
 void Reflector::Lose(const std::string& what) {
   ++counts_.unreadable;
@@ -412,8 +412,8 @@ void Reflector::Heard() { heard_ = client_->clock().Now(); }
 
 void Reflector::NoteFailure(Error error) {
   ++counts_.failures;
-  // Once for each failure of a new kind, not for each attempt. Before anything was listed whoever
-  // waits for that says why it does not come.
+  // Once for each failure of a new kind, not for each attempt. Before the first list, the caller
+  // that waits for it says why it does not come.
   const bool is_news = !last_error_ || last_error_->message != error.message;
   if (is_synced_ && is_news && options_.log == ReflectorLog::kOwn) {
     LogWarning("{}", error.message);

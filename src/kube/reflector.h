@@ -38,7 +38,7 @@
 // connections hear says nothing of them. So each watch is to end after ApiClient::watch_timeout, at
 // which the server also sends a bookmark first, and what is known is as old as the last word of the
 // watch itself: that it was agreed to, a line, its end. One that is silent beyond its time is cut
-// and begun anew over a new connection.
+// and restarted over a new connection.
 // docs/decisions/0023-a-watch-is-believed-by-its-own-word.md
 //
 // Owned by one thread; all is done from within ApiClient::Poll.

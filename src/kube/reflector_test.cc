@@ -227,7 +227,7 @@ TEST_F(Reflected, AnswerOfAnExpiredVersionBringsACurrentList) {
   EXPECT_TRUE(Has(Requests()[3], "resourceVersion=9"));
 }
 
-TEST_F(Reflected, ExpiredPageBeginsTheListAnew) {
+TEST_F(Reflected, ExpiredPageRestartsTheList) {
   Begin(
       [](const SeenRequest& request, int attempt, Connection* to) {
         if (Has(request, "watch=1")) {
@@ -285,7 +285,7 @@ TEST_F(Reflected, ForbiddenResourceIsToldWithItsRule) {
   EXPECT_FALSE(reflector_->FreshAsOf().has_value());
 }
 
-// What such a line would have told nobody knows: to skip it would leave a mirror that is wrong.
+// What such a line would have told is unknown: a mirror that skips it would be wrong.
 class Unreadable : public Reflected, public ::testing::WithParamInterface<std::string> {};
 
 TEST_P(Unreadable, LineBringsANewListAndNothingAfterItIsTold) {
@@ -319,7 +319,7 @@ INSTANTIATE_TEST_SUITE_P(
                       R"({"type":"DELETED","object":{"kind":"Node","metadata":{"name":"b",)"
                       R"("resourceVersion":"6"}}})"));
 
-TEST_F(Reflected, UnreadableLineWithinAStreamedListBeginsItAnew) {
+TEST_F(Reflected, UnreadableLineWithinAStreamedListRestartsIt) {
   Begin([](const SeenRequest&, int attempt, Connection* to) {
     Stream(to, Event("ADDED", Object("a", 1)) +
                    (attempt == 0 ? "{\n" : Event("ADDED", Object("b", 2))) + EndOfList(5));
@@ -470,7 +470,7 @@ TEST_F(Silent, WatchIsNotProvenByWhatOtherConnectionsHear) {
   }
 }
 
-TEST_F(Silent, WatchIsCutAndBegunAnewOverAnotherConnectionBeforeItIsTooOld) {
+TEST_F(Silent, WatchIsCutAndRestartedOverAnotherConnectionBeforeItIsTooOld) {
   BeginAt([](const SeenRequest&, int attempt, Connection* to) {
     if (attempt == 0) {
       Stream(to, EndOfList(5));
@@ -500,7 +500,7 @@ TEST_F(Silent, WatchIsCutAndBegunAnewOverAnotherConnectionBeforeItIsTooOld) {
   EXPECT_FALSE(reflector_->last_error().has_value());
 }
 
-TEST_F(Silent, WatchThatIsNotAgreedToIsBegunAnew) {
+TEST_F(Silent, WatchThatIsNotAgreedToIsRestarted) {
   BeginAt([](const SeenRequest&, int attempt, Connection* to) {
     if (attempt == 0) Stream(to, EndOfList(5));
     if (attempt == 2) to->BeginStream();
@@ -567,7 +567,7 @@ TEST_F(Silent, QuietWatchesThatEndInTimeStayFreshOverTheSameConnections) {
   }
 }
 
-TEST_F(Silent, WhatCameWhileNobodyPolledIsReadBeforeAWatchIsCut) {
+TEST_F(Silent, WhatCameBetweenPollsIsReadBeforeAWatchIsCut) {
   std::atomic<bool> has_told = false;
   BeginAt([&](const SeenRequest&, int attempt, Connection* to) {
     if (attempt == 0) return Stream(to, EndOfList(5)), to->Hang();

@@ -15,7 +15,7 @@
 
 namespace rudderfish::kube {
 
-// Of all pods that take room on a node, whoever they belong to.
+// Of all pods that take room on a node, of any owner.
 struct NodeLoad {
   Resources requested;
   int pods = 0;
@@ -26,7 +26,7 @@ using NodeLoads = std::unordered_map<std::string, NodeLoad>;  // By name; also o
 NodeLoads LoadOfNodes(const Mirror& mirror);
 
 // Why no new pod may be put on a node, for pods with these tolerations; empty if it may, as far as
-// resources allow. Taints of effect PreferNoSchedule keep nobody away.
+// resources allow. Taints of effect PreferNoSchedule keep no pod away.
 std::string WhyClosed(const Node& node, const NodeLoad& load,
                       std::span<const PodToleration> tolerations);
 

@@ -23,7 +23,7 @@
 
 // Tells a SchedulingObserver of a live cluster, by what a ClusterFeed watches: nodes with their
 // CSINodes and what is attached to them, namespaces, pods that have not ended; and, within the
-// shapes of pods that wait, what claims, volumes, services and controllers say, which are read anew
+// shapes of pods that wait, what claims, volumes, services and controllers say, read again
 // when one of those changes; within those of pods that have a node, what is attached for them. A
 // pod that cannot be read is told with a shape that says so (PodClass::unmodelled) and has what can
 // be read of it; if that leaves open what it holds, its node is closed (PodClass::holds_unknown).

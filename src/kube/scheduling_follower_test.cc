@@ -76,7 +76,7 @@ void Serve(const SeenRequest& request, Connection* connection) {
   connection->Hang();
 }
 
-TEST(SchedulingFollower, TellsWhatThereIsAndReadsWaitingPodsAnewWhenWhatTheyReferToChanges) {
+TEST(SchedulingFollower, TellsWhatThereIsAndReadsWaitingPodsAgainWhenWhatTheyReferToChanges) {
   FaultyServer server(Serve);
   const SystemClock clock;
   const auto client = ApiClient::Open({.server = server.url()}, &clock).value();

@@ -58,7 +58,7 @@ TEST(ApiStatus, ForbiddenNamesTheRuleToAdd) {
   EXPECT_EQ(ErrorOf(403, "/metrics").message, "GET /metrics: 403 forbidden");
 }
 
-TEST(ApiStatus, ForbiddenToNobodyAsksForCredentialsInsteadOfARule) {
+TEST(ApiStatus, ForbiddenToAnonymousAsksForCredentialsInsteadOfARule) {
   ApiStatus status;
   status.code = 403;
   status.message = R"(pods is forbidden: User "system:anonymous" cannot list resource "pods")";

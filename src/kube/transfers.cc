@@ -285,7 +285,7 @@ void Transfers::SetOptions(Exchange* exchange) {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_ERRORBUFFER, exchange->error);
-  set(CURLOPT_NOSIGNAL, 1L);  // Else SIGPIPE is ignored anew at every turn of every exchange.
+  set(CURLOPT_NOSIGNAL, 1L);  // Else every turn of every exchange ignores SIGPIPE again.
   set(CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_PRIVATE, static_cast<void*>(exchange));
   set(CURLOPT_WRITEFUNCTION, &Transfers::Receive);

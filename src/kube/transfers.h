@@ -16,7 +16,7 @@
 
 // HTTP/1.1 exchanges with one server, many at a time over connections that are kept: the only file
 // that knows libcurl. Callbacks come from within Poll and may begin and cancel exchanges. A peer
-// whose machine is gone is noticed within kPeerTimeout even on a connection on which nobody speaks.
+// whose machine is gone is noticed within kPeerTimeout even on an idle connection.
 // Owned by one thread.
 
 namespace rudderfish::kube {

@@ -176,7 +176,7 @@ TEST(VolumeFollower, TellsOfNodesWhatTheyTakeAndWhatIsAttachedToThem) {
   server.Tell("csinodes", "MODIFIED", CsiNodeJson(5));
   EXPECT_TRUE(server.Until(
       [&] { return server.seen.nodes.at("n1").volume_limits.front().volumes_max == 5; }));
-  // What the node itself says anew does not undo that.
+  // A later change of the node itself does not undo that.
   server.Tell("nodes", "MODIFIED", NodeJson{.name = "n1", .cpu = "2"}.Text());
   EXPECT_TRUE(
       server.Until([&] { return server.seen.nodes.at("n1").allocatable.cpu_millis == 2000; }));

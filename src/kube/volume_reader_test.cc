@@ -71,7 +71,7 @@ TEST(ReadSchedulingVolume, AnInTreeVolumeIsThatOfItsDriverWithTheLabelsOfIt) {
   EXPECT_EQ(odd.unmodelled, "is of kubernetes.io/azure-disk and cannot be told to its CSI driver");
 }
 
-// As kube-scheduler's translation has it: what is asked beside it makes a term of it.
+// As kube-scheduler's translation has it: what else is asked makes a term of it.
 TEST(ReadSchedulingVolume, ATermThatAsksNothingFitsWhereTheDriversZoneDoes) {
   const SchedulingVolume volume =
       VolumeOf(R"({"cinder":{"volumeID":"c"},"nodeAffinity":{"required":{"nodeSelectorTerms":[

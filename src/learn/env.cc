@@ -10,7 +10,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr uint64_t kDrawsMax = 1000;  // Whoever makes environments has seen the world draw.
+constexpr uint64_t kDrawsMax = 1000;  // The caller has already seen the world draw.
 
 }  // namespace
 

@@ -13,9 +13,9 @@
 #include "nn/candidate_net.h"
 
 // An evolution strategy (T. Salimans et al., "Evolution strategies as a scalable
-// alternative to reinforcement learning", 2017): whole episodes judge, no single choice does. What
-// a choice leads to hours later, through pods nobody knew of, counts in full, and nothing has to
-// tell which choice it was.
+// alternative to reinforcement learning", 2017): it judges whole episodes, not single choices. What
+// a choice leads to hours later, through pods unknown at that time, counts in full, and nothing has
+// to tell which choice it was.
 //
 // The policy is linear: a candidate's score is the sum of its features by weight, the network's
 // skip weights, while all else of the network adds nothing. An iteration tries pairs of opposite

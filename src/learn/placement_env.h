@@ -30,7 +30,7 @@
 // The twin does not depend on what is chosen here, so it takes away variance and no gradient (Mao
 // et al., "Variance reduction for reinforcement learning in input-driven environments", ICLR 2019):
 // pods that come and go change both worlds alike. Questions with one candidate are not asked, and
-// an episode that cannot be drawn, or in which nothing is asked, is drawn anew.
+// an episode that cannot be drawn, or in which nothing is asked, is redrawn.
 //
 // The first episode of an environment begins somewhere in its middle, the pods before placed by
 // the reference, so that a crowd of environments sees all of an episode from the first step on. An

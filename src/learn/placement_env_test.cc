@@ -91,7 +91,7 @@ TEST(PlacementWorld, WithoutAnObjectiveIsRefused) {
   EXPECT_NE(made.error().message.find("--objective"), std::string::npos) << made.error().message;
 }
 
-// Whoever answers as the reference does earns nothing: both worlds are the same.
+// A policy that answers as the reference does earns nothing: both worlds are the same.
 TEST(PlacementEnv, TheReferenceItselfEarnsNothing) {
   const PlacementWorld world = WorldFor(ObjectiveTerm::kBalance);
   PlacementEnv env(world, 3, 5, 1 << 20);

@@ -162,7 +162,7 @@ TEST(PlacementWorld, ReferenceIsAMixOfSomethingWhereFirstFitIsBest) {
   EXPECT_EQ(most, 1);
 }
 
-TEST(PlacementEnv, DrawsAnewWhatCannotBeDrawnOrAsksNothing) {
+TEST(PlacementEnv, RedrawsWhatCannotBeDrawnOrAsksNothing) {
   constexpr int kEpisodes = 20;
   for (const auto& scenario : {Quiet(), Cramped()}) {
     const PlacementWorld world = WorldOf(scenario).value();
@@ -227,7 +227,7 @@ TEST_P(LearningInACrampedWorld, GoesOnAndIsValidatedTheSameForAnyNumberOfThreads
   EXPECT_EQ(objectives[0], objectives[1]);
 }
 
-TEST(PresetEnv, DrawsAnewWhatCannotBeDrawn) {
+TEST(PresetEnv, RedrawsWhatCannotBeDrawn) {
   const PlacementWorld world = WorldOf(Cramped(), PlacementPreset::kThesisLb).value();
   ASSERT_LT(FirstDrawsOfUse(world, 7, 2, 20), 20);
   PresetEnv env(world, 7, 2, 1000);

@@ -14,11 +14,11 @@
 // choice, and their episodes. An episode ends where their rule says so (terminated), or after their
 // number of decisions (truncated); the cluster is not touched by that, and the next episode begins
 // where this one ended. When a world has no pods left another one begins, which cuts the episode
-// off (truncated), too. So whoever plays badly does not only ever see empty clusters.
+// off (truncated), too. So a policy that plays badly sees more than empty clusters.
 //
 // No node is left out for its latency: where a hard limit is exceeded, theirs learn it by the
 // reward. Pods that fit nowhere are not asked about, and a world that cannot be drawn, or asks
-// about none, is drawn anew.
+// about none, is redrawn.
 //
 // Episode numbers hold the world's in their upper bits; a cursor's placements are all of its world.
 

@@ -84,7 +84,7 @@ PlacementWorld PresetWorldOf(std::shared_ptr<const Scenario> scenario, Placement
   return *std::move(world);
 }
 
-// An environment that begins anew where an episode ends, and tells the reward alone.
+// An environment that restarts where an episode ends, and returns the reward alone.
 class PresetPlay {
  public:
   PresetPlay(std::shared_ptr<const Scenario> scenario, PlacementPreset preset)

@@ -12,7 +12,7 @@
 #include "nn/candidate_net.h"
 
 // The memory of off-policy learning: the last questions of many environments, with what was chosen
-// and what came of it. It is a ring of pages; a page holds `steps` steps of every environment, and
+// and its outcome. It is a ring of pages; a page holds `steps` steps of every environment, and
 // a step's next question is simply the next one of its environment.
 //
 // Memory: `samples_max` questions (a continuum-7x21 question is about 6 kB), fewer if the first

@@ -160,7 +160,7 @@ Result<std::vector<TimingRow>> ReadTiming(const std::filesystem::path& path) {
 
 Result<int64_t> TimingBytesUpTo(const std::filesystem::path& path, int64_t iteration) {
   const auto rows = ReadTable<TimingRow>(path);
-  // Times are no part of what is restored: a table that is not there or damaged starts anew.
+  // Times are no part of what is restored: a missing or damaged table starts over.
   if (!rows && rows.error().code != ErrorCode::kNotFound &&
       rows.error().code != ErrorCode::kCorruption) {
     return tl::unexpected(rows.error());

@@ -54,7 +54,7 @@ struct TimingRow {
 template <class Row>
 class Table {
  public:
-  // Goes on after `keep_bytes` of the file; 0 starts anew with the line of names.
+  // Goes on after `keep_bytes` of the file; 0 starts over with the line of names.
   static Result<Table> Open(const std::filesystem::path& path, int64_t keep_bytes);
 
   Result<void> Append(const Row& row);

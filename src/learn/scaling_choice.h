@@ -20,7 +20,7 @@
 // (AllowedAgainst),
 // so that a net is cheaper by being better and not by being late. Where no autoscaler keeps the
 // limit, the network that does decides; where neither does, what the autoscaler has is allowed
-// (LimitAmong, ScalingRival::allowed), and whoever is cheaper within that is better.
+// (LimitAmong, ScalingRival::allowed), and the cheaper of the two within that is better.
 //
 // How violations fall with the price the Model tells, in an instant; how far it is off, a few runs
 // on requests: of a quarter of the episodes first, then of all, which alone count. So it is found

@@ -31,7 +31,7 @@
 //              (A. Ng, D. Harada, S. Russell, "Policy invariance under reward transformations",
 //              ICML 1999)
 //
-// The price is drawn anew for each episode and shown to the network; which price keeps the limit is
+// Each episode draws a price and shows it to the network; which price keeps the limit is
 // found afterwards (learn/scaling_choice.h). It is drawn from where it matters: at the lowest, what
 // the Model advises makes several times as many requests late as is wanted, at the highest a
 // fraction of that. Where a load leaps, so that what is advised is late too often at any price, it

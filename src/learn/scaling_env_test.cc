@@ -221,7 +221,7 @@ TEST(ScalingWorld, WithoutALoadIsRefused) {
   EXPECT_NE(unknown.error().message.find("steady"), std::string::npos);
 }
 
-// Whoever decides as the rule does earns nothing: both worlds are the same.
+// A policy that decides as the rule does earns nothing: both worlds are the same.
 TEST(ScalingEnv, TheRuleItselfEarnsNothing) {
   const ScalingWorld world = ShopWorld();
   ScalingEnv env(world, 3, 5, 1 << 20);
@@ -310,8 +310,8 @@ TEST(ScalingTraining, ARunIsAPolicyThatSaysWhetherItStepsBack) {
   EXPECT_FALSE(other.has_value());
 }
 
-// Whoever cannot be beaten decides; whoever is dearer does not, nor who is cheaper by being late
-// beyond the limit.
+// A rival that cannot be beaten decides. A dearer rival does not, nor does one that is cheaper by
+// being late beyond the limit.
 TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
   const ScalingRecord free{1e-3, 0}, dear{1e3, 0.3}, late{1e-3, 0.9};
   for (const ScalingRecord& record : {free, dear, late}) {
@@ -332,7 +332,7 @@ TEST(ScalingTraining, ARunStepsBackToTheRivalItDoesNotBeat) {
 }
 
 // One request in a hundred thousand: by chance more are late, however many pods there are.
-TEST(ScalingChoice, WhereNobodyKeepsTheLimitTheCheapestWithinWhatTheRuleHasDecides) {
+TEST(ScalingChoice, WhereNeitherKeepsTheLimitTheCheapestWithinWhatTheRuleHasDecides) {
   const ScalingWorld world =
       ShopWorld(1, std::regex_replace(testing::kSmallShop, std::regex("qos: 300ms"), "qos: 200ms"));
   const std::vector<TrainingWorld> worlds = {{.scaling = &world}};

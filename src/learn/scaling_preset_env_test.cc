@@ -33,7 +33,7 @@ ScalingPresetWorld PresetShop(ScalingPreset preset) {
   return ScalingPresetWorld::Make(testing::SmallShop().scenario, {0, 1}, preset).value();
 }
 
-// An environment that begins anew where an episode ends, at random.
+// An environment that restarts where an episode ends, with random choices.
 class PresetShopPlay {
  public:
   PresetShopPlay(const ScalingPresetWorld& world, uint64_t seed)
@@ -208,7 +208,7 @@ TEST(ScalingPresetEnv, RestoredItGoesOnAlikeThroughEpisodesAndLoads) {
   }
 }
 
-// As in an evaluation: pods that are too many stay away, and nobody is punished for them.
+// As in an evaluation: pods beyond the quota are left out, and the reward does not punish them.
 TEST(ScalingPresetEnv, KeepsTheQuotaOfTheApplication) {
   auto scenario = std::make_shared<Scenario>(*testing::SmallShop().scenario);
   auto load = std::make_shared<Load>(*scenario->load);

@@ -40,7 +40,7 @@ struct ScalingRival {
   ScalingRecord record;
   int episodes = 0;   // Of each load,
   uint64_t seed = 1;  // of the calibration.
-  // Share of late requests; above the limit where nobody keeps that. 0: as AllowedAgainst its own.
+  // Share of late requests; above the limit where no rule keeps it. 0: as AllowedAgainst its own.
   double allowed = 0;
 
   bool operator==(const ScalingRival&) const = default;

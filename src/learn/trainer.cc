@@ -193,7 +193,7 @@ Result<void> Trainer::CheckSameRun(const RunConfig& config) const {
   return {};
 }
 
-// How much of metrics.csv belongs to the checkpoint; 0: there is none yet, and all begins anew.
+// How much of metrics.csv belongs to the checkpoint; 0: there is none yet, and the run starts over.
 Result<int64_t> Trainer::RestoreRun() {
   TRY_ASSIGN(const RunConfig config, ReadRunConfig(paths_));
   TRY(CheckSameRun(config));

@@ -90,7 +90,7 @@ TEST_P(TrainerOf, StoppedAndResumedWritesTheSameBytesAsNeverStopped) {
 }
 
 // Rows beyond the checkpoint, as they are left where a process dies between two checkpoints.
-TEST_P(TrainerOf, RowsAfterTheCheckpointAreWrittenAnew) {
+TEST_P(TrainerOf, RowsAfterTheCheckpointAreRewritten) {
   const TestFolder folder;
   const RunPaths whole{folder / "whole"}, cut{folder / "cut"};
   ASSERT_TRUE(Train(JobIn(whole.folder, GetParam())).has_value());

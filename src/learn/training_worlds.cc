@@ -113,6 +113,7 @@ Result<void> TrainingWorlds::AddRouting(const Scenario& scenario, const RoutingT
 }
 
 Result<void> TrainingWorlds::AddMigration(std::shared_ptr<const Scenario> scenario) {
+  TRY(CheckMovesPods(*scenario, scenario->name));
   TRY_ASSIGN(const MigrationOptions options, ParseMigrationOptions(scenario->task));
   TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(scenario->law));
   const World& world = *worlds_.emplace_back(std::make_unique<World>(scenario));

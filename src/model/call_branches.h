@@ -43,7 +43,7 @@ class CallBranches {
     Span inside;  // Into positions(): positions of its affected branches in the workload's list.
   };
 
-  // Takes memory anew only for a larger graph than before.
+  // Allocates only for a larger graph than before.
   void Build(const CallGraph& calls, int workload_count);
 
   int branch_count() const { return static_cast<int>(parent_.size()); }

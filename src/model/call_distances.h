@@ -22,8 +22,8 @@
 // to the bit what Change leads to; 10^6 pods of a workload are no overflow. Latencies are of the
 // network as it is configured: no law of requests (model/latency.h) enters.
 //
-// A pod more or less costs the edges of its workload times the layers. Nothing costs where nobody
-// calls. Allocates in Reset alone, and no more than the largest graph needs. Not thread safe.
+// Adding or removing a pod costs the edges of its workload times the layers, and nothing where no
+// workload makes a call. Allocates in Reset alone, for the largest graph at most. Not thread safe.
 
 namespace rudderfish {
 
@@ -43,15 +43,15 @@ class CallDistances {
   };
   static constexpr int64_t kAllCalls = int64_t{1} << 40;
 
-  // Bound pods, [workload][layer]: whoever keeps the distances keeps these beside them.
+  // Bound pods, [workload][layer]. The owner of the distances keeps these counts beside them.
   using Pods = std::span<const int32_t>;
 
   // Reads who calls whom, how far layers are apart, and where pods are.
   void Reset(const State& state, Pods pods);
-  // Only the distances anew.
+  // Recomputes the distances alone.
   void LatencyChanged(const Network& network, Pods pods);
 
-  bool empty() const { return edges_.empty(); }  // Whether nobody calls anybody.
+  bool empty() const { return edges_.empty(); }  // Whether no workload makes a call.
 
   // One pod more (1) or less (-1). `pods` is as it was before.
   void Change(WorkloadId workload, LayerId layer, int by, Pods pods);

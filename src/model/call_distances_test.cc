@@ -90,7 +90,7 @@ TEST(CallDistances, EndpointsCountByTheirRates) {
   const std::vector<int32_t> pods = {1, 0, 0, 1, 1, 0};  // 40 ms to back, 2 to the store.
   EXPECT_NEAR(40 * DistanceOf(DistancesOf(shop(3, 1), pods).Now()), (3 * 40 + 2 * 2) / 5., 1e-4);
   EXPECT_NEAR(40 * DistanceOf(DistancesOf(shop(0, 5), pods).Now()), 2, 1e-4);
-  // Nobody asks for anything: all are alike.
+  // No endpoint gets requests: all count the same.
   EXPECT_NEAR(40 * DistanceOf(DistancesOf(shop(0, 0), pods).Now()), (40 + 2 * 2) / 3., 1e-4);
 }
 
@@ -117,7 +117,7 @@ TEST(CallDistances, AWorkloadMayCallItself) {
   EXPECT_EQ(distances.Now(), more);
 }
 
-TEST(CallDistances, NobodyCallsCostsNothing) {
+TEST(CallDistances, AStateWithoutCallsCostsNothing) {
   State state = Chain();
   state.calls = nullptr;
   CallDistances distances = DistancesOf(state, {1, 1, 1, 1, 1, 1});

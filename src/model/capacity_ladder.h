@@ -22,7 +22,7 @@ namespace rudderfish {
 class CapacityLadder {
  public:
   // `late_max`: share of requests. One pod more at a time, within the bounds of the workloads;
-  // those that nobody calls, or that are not scaled, stay as they are.
+  // workloads that are not called, or not scaled, stay as they are.
   CapacityLadder(std::shared_ptr<const ServedApplication> application, double late_max);
 
   const ServedApplication& application() const { return *application_; }

@@ -61,7 +61,7 @@ TEST(SteadyLoad, LateShareIsThatOfTheModelOfLoadInEquilibrium) {
   }
 }
 
-TEST(SteadyLoad, EverybodyIsLateBeyondCapacity) {
+TEST(SteadyLoad, AllRequestsAreLateBeyondCapacity) {
   SteadyLoad steady(Shop());
   const std::vector<int> replicas = {1, 2, 2, 2};
   EXPECT_NEAR(steady.CapacityPerS(replicas), 2 * 2 / 0.06, 1e-9);
@@ -182,7 +182,7 @@ TEST(CapacityLadder, LateShareIsThatOfTheSteadyLoadBeyondWhatNothingMends) {
   }
 }
 
-// Of one pod that is late now and then, even alone: nobody else means one request in 1000 s.
+// One pod that is late now and then, even when idle: idle means one request in 1000 s.
 TEST(CapacityLadder, WhatNothingMendsIsWhatIsLateAtAThousandthPerSecond) {
   auto station =
       std::make_shared<ServedApplication>(SingleStation({.name = "pods", .replicas_max = 1}, 100));
@@ -249,7 +249,7 @@ TEST(CapacityLadder, TheHighestWithinAQuotaIsExact) {
   EXPECT_EQ(ladder.HighestWithin({.pods_max = 0}), 0);
 }
 
-// Nobody calls it, or its bounds leave no choice: it stays as it is.
+// A workload that is not called, or whose bounds leave no choice, stays as it is.
 TEST(CapacityLadder, WhatCannotGrowStaysOnEveryRung) {
   ServedApplication shop = *Shop();
   shop.workloads.push_back({.name = "idle", .replicas = 7, .replicas_max = 20});
@@ -261,7 +261,7 @@ TEST(CapacityLadder, WhatCannotGrowStaysOnEveryRung) {
     EXPECT_EQ(ladder.Replicas(rung)[3], 3);
     EXPECT_EQ(ladder.Replicas(rung)[4], 7);
   }
-  EXPECT_EQ(ladder.Replicas(0)[2], 1);  // None would serve nobody.
+  EXPECT_EQ(ladder.Replicas(0)[2], 1);  // Without it no request is served.
   EXPECT_EQ(ladder.rungs(), 8 + 6 - 2 + 1);
 }
 

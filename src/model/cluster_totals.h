@@ -91,8 +91,8 @@ class ClusterTotals {
   // After a node was lost or came back. REQUIRES: it has no pods.
   void NodeChanged(NodeId node);
 
-  // What is free of the node, or whether it is ready, has been written anew; so many pods are there
-  // now. For whoever does not know whose they are. REQUIRES: users are nowhere, nobody calls.
+  // After the node's free resources or readiness were overwritten in the State. It now has `pods`
+  // pods, of unknown workloads. REQUIRES: laws().users is kNone, and no workload makes a call.
   void NodeReplaced(NodeId node, int pods);
 
   // After the network changed.
@@ -105,7 +105,7 @@ class ClusterTotals {
   ClusterTerms Try(WorkloadId workload, NodeId node) const;
 
   // What Now would be after a few such changes; those of one node add up. Nodes that are lost do
-  // not count. REQUIRES: users are nowhere, nobody calls.
+  // not count. REQUIRES: laws().users is kNone, and no workload makes a call.
   ClusterTerms After(std::span<const PodChange> changes) const;
 
   const PlacementLaws& laws() const { return *laws_; }

@@ -304,7 +304,7 @@ TEST(ClusterTotals, SumsAreOfWholeNumbers) {
   EXPECT_DOUBLE_EQ(totals.Now().latency_ms, (4 * 40 + 13.333333) / 5);
 }
 
-// As a live cluster is: nobody says who calls whom.
+// As of a live cluster: it does not tell which workload calls which.
 PlacementLaws LawsWithoutUsers(const State& state) {
   PlacementLaws laws = Laws(state);
   laws.users = kNone;

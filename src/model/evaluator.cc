@@ -231,7 +231,7 @@ void Evaluator::RefreshCall(CallId call) {
   const WorkloadId caller = CallerOf(call);
   CallCost cost;
   const int replicas = placement_.replicas(callee);
-  if (replicas == 0) {  // Nobody answers: nothing to wait for. Availability is not latency.
+  if (replicas == 0) {  // No pod answers: there is no wait. Availability is not latency.
     costs_[call] = cost;
     return;
   }
@@ -373,7 +373,7 @@ void Evaluator::RefreshTouched(const Move& move) {
   gains_valid_ = false;
 }
 
-// Calls of the workload that has moved are costed anew, the others only where they share nodes.
+// Recomputes the calls of the workload that moved, and the transfers of calls that share its nodes.
 void Evaluator::RefreshTouchedCalls(WorkloadId moved) {
   for (const CallId call : CallsTouching(moved)) RefreshCall(call);
   touched_endpoints_.clear();

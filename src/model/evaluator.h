@@ -150,7 +150,7 @@ class Evaluator {
   void TouchNode(NodeId node);  // Adds what lives there to what the move touches.
   void TouchWorkload(WorkloadId workload);
   // The parts of a Commit: where pods are, with what that touches; what Undo needs; what is
-  // computed anew.
+  // recomputed.
   void MoveTouching(const Move& move);
   void SaveTouched(const Move& move);
   void RefreshTouched(const Move& move);

@@ -21,9 +21,9 @@ class KindEnds {
  public:
   static constexpr int kPackingSteps = 2000;
 
-  // `step_costs_ms[n]` is the cost of n moves from the cursor's placement, and nobody makes more
-  // than that. False if there are more than `most` ends to look at: nothing is listed then. The
-  // cursor is left as found.
+  // `step_costs_ms[n]` is the cost of n moves from the cursor's placement; no plan makes more moves
+  // than this covers. False if there are more than `most` ends to look at: nothing is listed then.
+  // The cursor is left as found.
   bool List(std::span<const double> step_costs_ms, double bar_ms, int64_t most,
             PlacementCursor* cursor);
 

@@ -123,7 +123,7 @@ TEST_F(KubeScoresOf, PodsAreSpreadByDefaultOverHostsAndZones) {
   auto pod = PodOf("web");
   pod->default_spread = App("web");
   rules_.Assume(rules_.Register(pod), 0);
-  // Hosts: ln 5 a pod and 2; zones: ln 4 a pod and 4. 9, 7 and 6 are what comes of it.
+  // Hosts: ln 5 a pod and 2; zones: ln 4 a pod and 4. 9, 7 and 6 are the result.
   EXPECT_EQ(Of(pod, ScorePlugin::kTopologySpread),
             (std::vector<int64_t>{2 * (100 * 6 / 9), 2 * (100 * 8 / 9), 200}));
 }

@@ -282,7 +282,7 @@ TEST(Evaluator, KnowsOfEveryCallItsEndpointItsCallerAndWhomItTouches) {
   }
 }
 
-TEST(Evaluator, AWorldThatNobodyCallsCostsNothingAndNoMoveGains) {
+TEST(Evaluator, AWorldWithoutCallsCostsNothingAndNoMoveGains) {
   testing::WorldBuilder world;
   const LayerId layer = world.Layer("all");
   const KindId kind = world.Kind("node", layer), other = world.Kind("other", layer, 2);

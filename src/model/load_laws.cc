@@ -12,7 +12,7 @@ namespace rudderfish {
 namespace {
 
 constexpr double kMostPasses = 20;
-constexpr double kNobodyWaits = 1e-9;
+constexpr double kLeastWaits = 1e-9;
 constexpr int kExactPods = 32;       // Each number of pods up to here has a table of its own;
 constexpr int kTablesADoubling = 8;  // from there on, so many a doubling.
 
@@ -106,7 +106,7 @@ std::vector<PodEquilibria> EquilibriaFor(const ServedWorkload& workload, double 
       if (shared) line.length *= TurnoverOfShared(service_scv);
       const double utilisation = singles[i].utilisation;
       const double present = utilisation * workload.slots + line.length;
-      const double waits = std::max(line.waits, kNobodyWaits);
+      const double waits = std::max(line.waits, kLeastWaits);
       points.push_back(
           {.utilisation = utilisation,
            .present = present,

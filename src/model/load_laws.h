@@ -98,7 +98,7 @@ inline double PodEquilibria::UtilisationPerCall(const Place& place) const {
 
 // Of one workload.
 struct CrewLaw {
-  double service_s = 0, service_scv = 1;  // Of its mix of calls; service_s 0: nobody calls it.
+  double service_s = 0, service_scv = 1;  // Of its mix of calls; service_s 0: it is never called.
   double slots = 1;
   double capacity_per_s = 0;  // Of one pod: slots / service_s.
   double most_present = 0;    // At one pod; more are refused.

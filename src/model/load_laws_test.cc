@@ -109,8 +109,8 @@ void ExpectCurve(const PodEquilibria& curve, int slots, double line_of_wait_s,
   }
 }
 
-// As many as in M/M/c, whatever the law of service; who comes in turn meets fewer, and nobody where
-// all take equally long.
+// As many calls are there as in M/M/c, whatever the law of service. With round robin, a call meets
+// fewer others, and fewest where all take equally long.
 TEST(LoadLaws, WhereSlotsAreSharedAsManyAreThereAsOfExponentialService) {
   for (const int slots : {1, 4}) {
     for (const double scv : {0.0, 0.5, 2.0}) {

@@ -56,7 +56,7 @@ class LoadModel {
   // Many models of one application share its laws.
   explicit LoadModel(std::shared_ptr<const LoadLaws> laws, const LoadModelOptions& options = {});
 
-  // All pods ready, nobody there, no outcome: so many pods of each workload; if `replicas` is
+  // All pods ready, no calls, no outcome: so many pods of each workload; if `replicas` is
   // empty, as many as ServedWorkload::replicas says.
   void Start(std::span<const int> replicas = {});
 

@@ -54,7 +54,7 @@ TEST(LoadModel, OnePodInEquilibriumIsTheQueueOfTheory) {
   EXPECT_NEAR(model.now_s(), 200, 1e-9);
 }
 
-TEST(LoadModel, SharedSlotsThatNobodyAsksForTakeNoTime) {
+TEST(LoadModel, SharedSlotsWithoutCallsTakeNoTime) {
   auto graph = std::make_shared<CallGraph>();
   graph->calls = {{.workload = 0, .first_group = 0, .last_group = 1},
                   {.workload = 1, .caller = 0, .first_group = 1, .last_group = 1},
@@ -241,7 +241,7 @@ TEST(LoadModel, PodsServeOnceTheyAreReadyAndCostFromTheBeginning) {
   model.SetReplicas(kPods, 1);
   EXPECT_NEAR(model.outcome().pod_s - before, 2 * 0.4, 0.01);
   EXPECT_EQ(model.ready(kPods), 1);
-  // One that is not ready yet goes first, and has nobody in its line.
+  // A pod that is not ready yet goes first, and has no calls in its line.
   model.SetReplicas(kPods, 2);
   const double then = model.outcome().pod_s;
   model.SetReplicas(kPods, 1);
@@ -250,7 +250,7 @@ TEST(LoadModel, PodsServeOnceTheyAreReadyAndCostFromTheBeginning) {
   EXPECT_EQ(model.ready(kPods), 1);
 }
 
-TEST(LoadModel, WithoutPodsNobodyIsAnswered) {
+TEST(LoadModel, WithoutPodsAllRequestsFail) {
   LoadModel model(StationOf(Pods(1)));
   model.SetReplicas(kPods, 0);
   model.Advance(10, 5);
@@ -326,7 +326,7 @@ std::shared_ptr<ServedApplication> Fan(int count, Order order) {
 }
 
 TEST(LoadModel, ParallelCallsTakeAsLongAsTheSlowest) {
-  // Where nobody waits, calls are exponential: the slowest of n takes the sum of 1 / i, with the
+  // Where no call waits, calls are exponential: the slowest of n takes the sum of 1 / i, with the
   // variance of the sum of 1 / i^2.
   double mean = 0, variance = 0;
   for (int count = 1; count <= 4; ++count) {

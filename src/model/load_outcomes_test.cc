@@ -8,7 +8,7 @@
 
 #include "model/load_model.h"
 
-// What LoadModel says came of requests: who failed, who was late, how long it took, and that this
+// The outcomes of requests by LoadModel: who failed, who was late, how long it took, and that this
 // hangs on no order and no length of steps.
 
 namespace rudderfish {
@@ -76,7 +76,7 @@ TEST(LoadOutcome, DifferencesAreThoseOfEachPart) {
   EXPECT_EQ(LoadOutcome{}.violation_share(), 0);
 }
 
-// The same page whoever stands first among the workloads.
+// The same page, with the workloads in any order.
 std::shared_ptr<ServedApplication> PageOf(const std::vector<WorkloadId>& order) {
   auto graph = std::make_shared<CallGraph>();
   graph->calls = {{.workload = order[0], .first_group = 0, .last_group = 1},
@@ -159,7 +159,7 @@ TEST(LoadModel, WhoIsRefusedAsksAgain) {
   EXPECT_NEAR(outcome.failed, 200 * (1 - kept), 0.1);
   EXPECT_NEAR(outcome.response_sum_s, 200 * kept * model.response(0).mean, 1e-6);
   EXPECT_NEAR(outcome.requests, 200, 1e-9);
-  // Nobody asks, nobody asks again.
+  // Without requests there are no retries.
   model.Advance(1000, 0);
   model.Advance(10, 1);
   model.Advance(10, 1);

@@ -11,7 +11,7 @@ namespace rudderfish {
 namespace {
 
 constexpr int kQueueSteps = 64;     // Of utilisation, from 0 to 1.
-constexpr double kLeastUse = 1e-6;  // Below it nobody waits.
+constexpr double kLeastUse = 1e-6;  // Below it no request waits.
 
 }  // namespace
 

@@ -43,15 +43,15 @@ class GainComputation {
         g_(*gains) {}
 
   void Run() {
-    const bool anew = g_.world_ != model_.world();
-    if (anew) {
+    const bool new_world = g_.world_ != model_.world();
+    if (new_world) {
       PrepareKinds();
       PrepareWorkloads();
       PrepareCallsOfWorld();
       g_.world_ = model_.world();
     }
     const bool others_changed = PrepareMeanHops();
-    if (anew || others_changed) Settle();
+    if (new_world || others_changed) Settle();
     PrepareCalls();
     for (const WorkloadId w : g_.movers_) {
       if (MayHaveChanged(w)) GainsOf(w, g_.gains_.data() + w * g_.lanes_);
@@ -373,8 +373,8 @@ class GainComputation {
     }
   }
 
-  // What the call waits for its callees, `own` more. Their lanes are added up in place: nobody
-  // else asks for them.
+  // The call's wait for its callees, plus `own`. Adds up their lanes in place: nothing else reads
+  // them.
   void SlowestGroupLanes(const Call& c, int width, float own, float* total) {
     float others = c.first_group == c.last_group ? 0 : kNever;  // Groups in which nothing changes.
     bool any_changed = false;

@@ -67,8 +67,8 @@ class MoveGains {
   int kind_count_ = 0;
   int target_count_ = 0;
 
-  // Of the world. A row holds a number for each kind, or for each target, and is filled up to the
-  // vector width with what nobody reads.
+  // Of the world. A row holds a number for each kind, or for each target, and is padded to the
+  // vector width with values that are never read.
   int kind_stride_ = 0;
   int stride_ = 0;  // Of a row of targets.
   int lanes_ = 0;   // (kind_count_ + 1) rows of targets; the last stands for all pods at once.

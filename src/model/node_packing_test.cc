@@ -51,7 +51,7 @@ TEST(NodePacking, APodBeyondFullNodesHasOneThatItFitsOn) {
             3);  // Two of them have room beside four cores.
 }
 
-// Pods larger than any node have one each, and nobody beside them.
+// Each pod larger than any node has a node of its own, without other pods.
 TEST(NodePacking, APodLargerThanANodeHasOneForItself) {
   const NodePacking packing({Offer(2, 1)}, {{3000, kGiB}, {100, kGiB}});
   EXPECT_EQ(packing.Pack(std::vector<int>{2, 1}).nodes, 3);

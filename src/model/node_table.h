@@ -48,11 +48,11 @@ class NodeTable {
   NodeId Find(std::string_view name) const;  // kNone: there is none of that name.
 
   // The row of a resource or key, made on first use. HeldRow is for `scalars` of a Holding alone: a
-  // resource that no node offers and nobody asks about takes room for the nodes only where it is
-  // held, so that pods may hold any number of them.
+  // resource that no node offers and no pod to be placed requests takes memory only for the nodes
+  // where it is held, so that pods may hold any number of them.
   int ResourceRow(const std::string& name);
   int HeldRow(const std::string& name);
-  int FindResource(const std::string& name) const;  // kNone: no node offers it, nobody has asked.
+  int FindResource(const std::string& name) const;  // kNone: neither offered nor requested.
   int KeyRow(const std::string& topology_key);
 
   const TopologyDomains& domains(int key_row) const {

@@ -20,7 +20,7 @@ void AddBearer(int32_t sign, NodeId node, PodCounts::Burden* burden) {
   if (at->second == 0) on.erase(at);
 }
 
-constexpr int kPodsOnANode = 32;  // Of different classes; more than that allocates anew.
+constexpr int kPodsOnANode = 32;  // Of different classes; more than that reallocates.
 
 size_t HashOf(std::span<const PodCounts::Weighted> terms) {
   size_t hash = terms.size();

@@ -201,7 +201,7 @@ void PodCrew::Pass(const CrewLaw& law, double seconds, Pace pace) {
   }
   Sums sums;
   std::array<Way, kMostCohorts> ways;
-  int counted = 0;  // In sums. Of the others nobody asks if all of them settle.
+  int counted = 0;  // In `sums`. The others are needed only if not all settle.
   settled_ = load_ < kFull && aim_.point.present <= law.most_present;
   for (int i = 0; i < cohort_count_; ++i) {
     Cohort& cohort = cohorts_[i];

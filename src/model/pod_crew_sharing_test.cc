@@ -84,7 +84,7 @@ TEST(PodCrew, SharedSlotsAddUpCallsAsTheoryOfOverloadSays) {
     EXPECT_NEAR((crew.present() - before) / 100 / row.grow_per_s, 1, .05) << row.scv;
     EXPECT_NEAR(left, 200 * row.per_s - crew.present(), 1e-6);
     EXPECT_NEAR(crew.busy(), 1, .002);
-    // Whoever comes stays about as long as the work takes that is there.
+    // A call that comes stays about as long as the work that is already there takes.
     EXPECT_NEAR(crew.wait_s() / (crew.present() * .1), 1, .1);
     PodCrew gone = crew;
     EXPECT_NEAR(gone.SetReplicas(law, 0, 200) / ((row.per_s - 10) * .1 * 200), 1, .04);

@@ -389,9 +389,9 @@ TEST(PodCrew, ManyStartsAreRememberedByTheirMeanTime) {
   EXPECT_EQ(crew.ready(), 18);
 }
 
-TEST(PodCrew, WhoeverIsNotScaledOrNotCalledLetsCallsThrough) {
+TEST(PodCrew, AWorkloadThatIsNotScaledOrNotCalledLetsCallsThrough) {
   ServedApplication application = SingleStation(CrewOfPods(), 100);
-  application.workloads.push_back(CrewOfPods());  // Nobody calls it.
+  application.workloads.push_back(CrewOfPods());  // Never called.
   const LoadLaws laws(std::make_shared<ServedApplication>(application));
   for (const WorkloadId w : {0, 2}) {
     PodCrew crew;

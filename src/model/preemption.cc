@@ -35,7 +35,7 @@ class LowerPods {
                    [&](const auto& lower) { return IsCounted(asked_.repelled_by, lower.pod); });
       case Rejection::kExistingAntiAffinity:
         return Any(node, [&](const auto& lower) { return Forbids(lower.pod); });
-      default:  // Nobody's leaving ends it.
+      default:  // No eviction would end it.
         return false;
     }
   }

@@ -7,7 +7,7 @@
 #include "model/scheduling_rules.h"
 
 // What kube-scheduler would look for to place a pod that no node takes: nodes on which placed pods
-// of lower priority are in its way. We evict nobody, and say how many such nodes there are.
+// of lower priority are in its way. Rudderfish evicts no pod; it reports the number of such nodes.
 //
 // In the way are, of a node that is short of resources, all pods of lower priority on it, if enough
 // would be free without them; of one that refuses the pod for a host port, a claim, volumes of a
@@ -16,7 +16,7 @@
 
 namespace rudderfish {
 
-// Costs nothing where no placed pod is of lower priority, or the pod preempts nobody (its
+// Costs nothing where no placed pod is of lower priority, or the pod never preempts (its
 // preemptionPolicy is Never); else a look at the pods of the nodes that refuse it. REQUIRES:
 // `feasibility` is what rules.Filter said of this class, with nothing changed since.
 int CountPreemptionNodes(const SchedulingRules& rules, PodClassId pod,

@@ -62,7 +62,7 @@ TEST_F(PreemptionTest, PodsOfLowerPriorityAreInTheWayWhereTheirRoomWouldDo) {
   EXPECT_EQ(CountFor(Pod(6, 1001)), 0);  // More than any node has.
 }
 
-TEST_F(PreemptionTest, NobodyIsInTheWayOfAPodThatNeverPreempts) {
+TEST_F(PreemptionTest, NoPodIsInTheWayOfAPodThatNeverPreempts) {
   Put(Pod(0, 700), 0);
   PodClass pod = Pod(5, 600);
   EXPECT_EQ(CountFor(pod), 1);
@@ -83,7 +83,7 @@ TEST_F(PreemptionTest, AnyResourceThatIsShortAndThePlacesOfPodsCount) {
   EXPECT_EQ(CountFor(Pod(5)), 1);
 }
 
-TEST_F(PreemptionTest, ThoseThatAreGoneAreInNobodysWay) {
+TEST_F(PreemptionTest, PodsThatAreGoneAreNotInTheWay) {
   const PodClass low = Pod(0, 700);
   Put(low, 0);
   EXPECT_EQ(CountFor(Pod(5, 600)), 1);
@@ -92,7 +92,7 @@ TEST_F(PreemptionTest, ThoseThatAreGoneAreInNobodysWay) {
   EXPECT_EQ(CountFor(Pod(5, 600)), 0);
 }
 
-TEST_F(PreemptionTest, WhatNobodysLeavingEndsIsNotCounted) {
+TEST_F(PreemptionTest, ARefusalThatNoEvictionEndsIsNotCounted) {
   Put(Pod(0, 700), 0);
   PodClass pod = Pod(5, 600);
   pod.node_selector = {{kHost, "elsewhere"}};

@@ -75,9 +75,9 @@ QueueLaw PollaczekKhinchineQueue(const Station& station, double service_scv);
 double Md1WaitTail(const Station& station, double t_s);
 double Md1WaitQuantileS(const Station& station, double share);
 
-// One server shared equally by all who are there (processor sharing), any law of service: the mean
+// One server shared equally by all its customers (processor sharing), any law of service: the mean
 // response is S / (1 - rho) (Kleinrock vol. 2 §4.4). With several servers and exponential service
-// everybody gets at most one: as many are there as in M/M/c.
+// each customer gets at most one: as many are there as in M/M/c.
 double ProcessorSharingResponseS(const Station& station);
 
 // Of M/M/1 processor sharing: (2 + rho) / (mu^2 (1-rho)^2 (2-rho)) (E. G. Coffman, R. R. Muntz, H.
@@ -132,7 +132,7 @@ class FiniteQueue {
   Station station_;
   int places_;
   double blocking_ = 0, in_system_ = 0;
-  double log_empty_ = 0;  // Of P(nobody there), which may be less than a double holds.
+  double log_empty_ = 0;  // Of P(no customer), which may be less than a double holds.
 };
 
 // Mean response over mean service time where each customer joins the shortest of `choices` queues

@@ -131,7 +131,7 @@ TEST(Queueing, OnePlaceBehindAThousandServersHasItsExactTail) {
   constexpr int kServers = 1000;
   const double rate = 1, load = kServers;
   const FiniteQueue queue({load, rate, kServers}, kServers + 1);
-  // P(all busy, nobody waits) is P(one waits), for as many come as leave; and that is `blocking`.
+  // P(all busy, none waits) is P(one waits), since as many come as leave; and that is `blocking`.
   const double waits = queue.blocking() / (1 - queue.blocking());
   for (const double t : {.5, 2., 4.}) {
     const double departs = kServers * rate;
@@ -370,10 +370,10 @@ TEST(Queueing, FiniteQueuesAreCountedByHand) {
   EXPECT_EQ(queue.ResponseTail(-1), 1);
   EXPECT_EQ(queue.WaitQuantileS(.7), 0);
   EXPECT_NEAR(queue.WaitQuantileS(.9), std::log(2) / 2, 1e-9);
-  const FiniteQueue nobody({0, 5, 2}, 3);
-  EXPECT_EQ(nobody.blocking(), 0);
-  EXPECT_DOUBLE_EQ(nobody.mean_response_s(), .2);
-  EXPECT_EQ(nobody.mean_wait_s(), 0);
+  const FiniteQueue unused({0, 5, 2}, 3);
+  EXPECT_EQ(unused.blocking(), 0);
+  EXPECT_DOUBLE_EQ(unused.mean_response_s(), .2);
+  EXPECT_EQ(unused.mean_wait_s(), 0);
 }
 
 }  // namespace

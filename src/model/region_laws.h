@@ -26,8 +26,8 @@ class RegionLaws {
 
   // Of one request more, what it makes others wait and be late, in units: the derivative of
   // rate x (price of late + price of waiting) in M/M/c, and no more than being late and waiting
-  // until patience ends. In a full region everybody is late already, so that it costs no more to
-  // overload it further than to overload another one.
+  // until patience ends. In a full region every request is late already, so that it costs no more
+  // to overload it further than to overload another one.
   double CongestionOf(int nodes, double per_s) const { return CongestionRow(nodes).At(per_s); }
 
   // The same of one number of nodes, for many loads.
@@ -96,7 +96,7 @@ struct QueueInterval {
   double LateShare(double service_per_s, double t_s, double served) const;
 };
 
-// `backlog`: requests that wait, before and after. `nodes` 0: nobody is served.
+// `backlog`: requests that wait, before and after. `nodes` 0: no request is served.
 QueueInterval RunQueue(const RegionLaws& laws, int nodes, double per_s, double seconds,
                        double* backlog);
 

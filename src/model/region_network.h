@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-// Regions of several clouds that serve the same requests: what is known of them to whoever decides
-// where requests go. What happens by chance is a scenario's business (scenario/region_world.h).
+// Regions of several clouds that serve the same requests: what is known of them to a policy that
+// decides where requests go. Random events belong to a scenario (scenario/region_world.h).
 // Immutable once built. Money is in dollars, carbon in grams or kilograms of CO2 as names say.
 
 namespace rudderfish {

@@ -105,7 +105,7 @@ State WithMorePods(const State& state, Rng* rng) {
   return more;
 }
 
-// The state with a workload more, which nobody calls and which has no pods yet.
+// The state with one more workload, which is never called and has no pods yet.
 State WithAnotherWorkload(const State& state) {
   State more = state;
   Catalog catalog = *state.catalog;
@@ -168,7 +168,7 @@ TEST(Evaluator, ThatHasServedOtherWorldsEqualsAFreshOneToTheBit) {
   }
 }
 
-// The gains are brought up to date move by move; Reset works them out anew.
+// Each move updates the gains; Reset recomputes them.
 TEST(MoveGains, KeptThroughMovesEqualThoseOfAFreshEvaluatorToTheBit) {
   for (const LatencyLaw* law : {&LatencyLaw::Reach(), &LatencyLaw::Physical()}) {
     for (uint64_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {

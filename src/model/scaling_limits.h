@@ -6,8 +6,8 @@
 
 #include "model/served_application.h"
 
-// What bounds the scaling of an application as a whole (ServedApplication::limits), kept whoever
-// scales: what is asked for beyond it is mended, always in the same way.
+// What bounds the scaling of an application as a whole (ServedApplication::limits), under every
+// policy: replicas asked for beyond it are corrected, always in the same way.
 
 namespace rudderfish {
 
@@ -17,9 +17,9 @@ class LimitKeeper {
   // REQUIRES: it outlives the keeper.
   explicit LimitKeeper(const ServedApplication& application) : application_(&application) {}
 
-  // Mends `wanted` [workload] where that is more than the quota: pods that were to come stay away,
-  // one at a time, of the workload that was to get most of them. Nobody goes for it. While it cools
-  // down, nothing changes. At times that do not run backwards.
+  // Lowers `wanted` [workload] where it exceeds the quota: leaves out new pods, one at a time, of
+  // the workload that was to get most of them. Removes no existing pods for it. While it cools
+  // down, nothing changes. `at_s` must not decrease.
   void Mend(double at_s, std::span<const int> now, std::span<int> wanted);
 
  private:

@@ -40,7 +40,7 @@ TEST(LimitKeeper, WithholdsPodsOfWhoWasToGetMost) {
   EXPECT_EQ(wanted, (std::vector<int>{7, 1, 4}));
 }
 
-TEST(LimitKeeper, TakesNobodyAwayForTheQuota) {
+TEST(LimitKeeper, RemovesNoPodsForTheQuota) {
   const ServedApplication application = TwoOf({.pods_max = 2});
   LimitKeeper keeper(application);
   std::vector<int> wanted = {0, 3, 3};

@@ -75,7 +75,7 @@ std::string GoalText(const ScalingObjective& objective, const ServiceLimit& limi
 
 // Refuse, in one line: unknown terms, naming the nearest, weights that are negative, of cost 0 (all
 // pods there may be would be best), limits of no or two kinds, out of range, or of an endpoint that
-// `calls` does not have or nobody asks for.
+// `calls` does not have or that gets no requests.
 Result<ScalingObjective> ParseScalingObjective(const YamlNode& node);
 Result<ServiceLimit> ParseServiceLimit(const YamlNode& node, const CallGraph& calls);
 

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Three of four requests are for pages; nobody asks for the third endpoint.
+// Three of four requests are for pages; the third endpoint gets none.
 std::shared_ptr<const CallGraph> Shop() {
   auto calls = std::make_shared<CallGraph>();
   calls->endpoints = {{.name = "page", .rate_per_second = 3, .qos_ms = 100},

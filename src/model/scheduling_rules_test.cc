@@ -37,7 +37,7 @@ class Life {
     cluster_.namespaces = RandomNamespaces();
     for (int c = 0; c < classes; ++c) {
       auto pod = std::make_shared<PodClass>(random_.Pod());
-      pod->holds_unknown = c % 25 == 24;  // Few: nobody joins them.
+      pod->holds_unknown = c % 25 == 24;  // Few: no pod may join them.
       pod->attaches_unknown = c % 12 == 5;
       classes_.push_back(std::move(pod));
     }
@@ -253,7 +253,7 @@ TEST(SchedulingRules, MessageNamesEveryResourceThatIsShort) {
             "0/3 nodes are available: 3 Insufficient cpu, 3 Insufficient memory.");
 }
 
-// Also of resources that no node offers yet and nobody has asked about.
+// Also of resources that no node offers yet and no pod to be placed has requested.
 TEST(SchedulingRules, WhatPodsHoldCountsHoweverManyResourcesTheyName) {
   SchedulingNode a = PlainNode("a"), b = PlainNode("b");
   a.pods_max = b.pods_max = 100;
@@ -319,7 +319,7 @@ TEST(SchedulingRules, AClaimOfOnePodKeepsOthersFromEveryNode) {
   EXPECT_EQ(found.feasible, 2);
 }
 
-TEST(SchedulingRules, NobodyJoinsAPodWhoseRequestsCannotBeRead) {
+TEST(SchedulingRules, NoPodJoinsAPodWhoseRequestsCannotBeRead) {
   SchedulingRules rules;
   rules.Reset({PlainNode("a"), PlainNode("b")}, {});
   auto unread = PlainPod(0);

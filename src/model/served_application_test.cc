@@ -75,7 +75,7 @@ TEST(ServedApplication, DemandsAreMeansOverTheMix) {
   EXPECT_EQ(mix.workload_count(), 4);
 }
 
-TEST(ServedApplication, EndpointsThatNobodyAsksForCountTheSame) {
+TEST(ServedApplication, EndpointsWithoutRequestsCountTheSame) {
   EXPECT_EQ(MixOf(0, 0).EndpointShares(), (std::vector<double>{0.5, 0.5}));
   EXPECT_EQ(MixOf(0, 2).EndpointShares(), (std::vector<double>{0, 1}));
   ServedApplication idle = MixOf(1, 1);

@@ -104,7 +104,7 @@ TEST(SteadyLoad, TheShorterLineIsBetweenOwnAndPooled) {
   }
 }
 
-TEST(SteadyLoad, WhereNobodyComesOnlyComputingAndNetworkTakeTime) {
+TEST(SteadyLoad, WithoutLoadOnlyComputingAndNetworkTakeTime) {
   const ServedWorkload pods{.name = "pods", .service = ServiceLaw::OfScv(0.5)};
   auto station = SteadyStation(pods, 90);
   station->network_ms = 4;

@@ -31,7 +31,7 @@ class VolumeLimits {
 
   // A pod that uses these has come to the node (1), or has left it (-1).
   void Change(std::span<const int> volumes, NodeId node, int sign);
-  // The same, of one for which volumes are attached that nobody knows.
+  // The same, of a pod whose attached volumes are unknown.
   void ChangeUnknown(NodeId node, int sign);
 
   // What VolumeAttachments say, in place of what they said before. Sorted, each once.

@@ -8,7 +8,7 @@
 
 #include "net/http_message.h"
 
-// Which handler answers which method and path. A path that nobody serves is 404, a method that its
+// Which handler answers which method and path. A path without a handler is 404, a method that its
 // path does not take is 405 with Allow, both as JSON. HEAD is answered by the handler of GET.
 // Immutable once a server has it; handlers are called from all threads of the server.
 

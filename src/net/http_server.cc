@@ -140,7 +140,7 @@ class BeastServer final : public HttpServer {
     }
     if (!error) acceptor->bind(endpoint, error);
     if constexpr (std::is_same_v<Protocol, Unix>) {
-      // Nobody can connect before listen: it is the owner's alone from the start.
+      // No client can connect before listen: the socket is the owner's alone from the start.
       if (!error && ::chmod(address.path.c_str(), S_IRUSR | S_IWUSR) != 0)
         error = error_code(errno, boost::system::generic_category());
     }

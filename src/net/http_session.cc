@@ -42,7 +42,7 @@ size_t LargestBody(const HttpServerOptions& options) {
   return largest;
 }
 
-// What an error of the parser is answered with; nothing if nobody is there to read it.
+// The answer to an error of the parser; none if no client is left to read it.
 std::optional<HttpResponse> AnswerTo(const error_code& error, const HttpServerOptions& options,
                                      std::string_view target, bool is_in_body) {
   if (error == http::error::body_limit) {
@@ -81,7 +81,7 @@ asio::ssl::context ContextOf(const std::shared_ptr<SSL_CTX>& shared) {
   return asio::ssl::context(shared.get());
 }
 
-// Not for each one: whoever holds many may open many.
+// Not for each connection: a client that holds many may open many more.
 void TellOfCrowd(HttpShared* shared) {
   const Instant now = SystemClock().Now();
   const std::lock_guard lock(shared->mutex);

@@ -20,9 +20,9 @@
 // alone. A session belongs to its worker's thread once it has begun; it ends by itself, and keeps
 // itself alive until then.
 //
-// A worker has so many connections at most. One more is taken, and the one that has been silent
-// longest is closed for it: who does nothing but hold connections keeps nobody out. Those that are
-// in the middle of a request, or of an answer, go last.
+// Each worker limits its connections. At the limit it accepts a new connection and closes the one
+// that has been silent longest, so a client that only holds connections keeps no other client out.
+// Connections in the middle of a request, or of an answer, are closed last.
 
 namespace rudderfish::internal {
 
@@ -66,7 +66,7 @@ class HttpHolding {
   HttpHolding(const HttpHolding&) = delete;
   HttpHolding& operator=(const HttpHolding&) = delete;
 
-  // So many bytes in all; false: there is no room for them, and it stays as it was.
+  // So many bytes in all; false: there is no room for them, and nothing changes.
   bool Take(size_t bytes);
   void Release() { held_->fetch_sub(std::exchange(bytes_, 0)); }
 

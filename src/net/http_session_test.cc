@@ -83,7 +83,7 @@ TEST_F(Crowded, TheOneThatHasBeenSilentLongestIsClosedForANewOne) {
   EXPECT_TRUE(IsServed(fourth.get()));
 }
 
-TEST_F(Crowded, WhoOnlyHoldsConnectionsKeepsNobodyOut) {
+TEST_F(Crowded, AClientThatOnlyHoldsConnectionsKeepsNoOtherOut) {
   std::vector<std::unique_ptr<RawConnection>> held;
   for (int i = 0; i < 50; ++i) held.push_back(Connect());
   for (int i = 0; i < 5; ++i)
@@ -100,7 +100,7 @@ TEST_F(Crowded, HalfARequestStaysBeforeSilentConnections) {
   EXPECT_THAT(half->Receive(), EndsWith("half"));
 }
 
-TEST_F(Crowded, HalvesOfRequestsKeepNobodyOutEither) {
+TEST_F(Crowded, HalvesOfRequestsKeepNoOtherClientOut) {
   std::vector<std::unique_ptr<RawConnection>> halves;
   for (int i = 0; i < 20; ++i) {
     halves.push_back(Connect());

@@ -23,8 +23,8 @@ struct ListenAddress {
 // kInvalidArgument with what was expected.
 Result<ListenAddress> ParseListenAddress(const std::string& text);
 
-// A socket file that nobody listens on is left from a process that was killed. kUnavailable if
-// somebody does; kInvalidArgument if it is no socket.
+// Removes a socket file on which no process listens: a process that was killed left it.
+// kUnavailable if a process listens; kInvalidArgument if it is no socket.
 Result<void> RemoveStaleSocket(const std::string& path);
 
 }  // namespace rudderfish

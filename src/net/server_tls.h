@@ -21,7 +21,7 @@ namespace rudderfish {
 struct ServerTlsFiles {
   std::string certificate;  // With those between it and the authority, if any.
   std::string key;
-  std::string client_ca;  // Who signs clients' certificates; empty: nobody needs one.
+  std::string client_ca;  // The CA of clients' certificates; empty: clients need no certificate.
 
   bool operator==(const ServerTlsFiles&) const = default;
 };

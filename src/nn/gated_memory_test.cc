@@ -20,7 +20,7 @@ using FloatVector = std::vector<float>;
 constexpr GraphWidths kNarrow{.candidate = 16, .node = 16, .workload = 16, .context = 16};
 constexpr int kLanes = 3, kSteps = 4;
 
-// Three episodes side by side; the second one begins anew at the third step, all at the first.
+// Three episodes side by side; the second one restarts at the third step, all begin at the first.
 const std::vector<uint8_t> kFresh = {0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
 
 GraphBatch EpisodesBatch() {

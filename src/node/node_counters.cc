@@ -25,7 +25,7 @@ bool IsThere(const fs::path& path) {
 }  // namespace
 
 NodeReader::NodeReader(NodeSources sources) : sources_(std::move(sources)) {
-  // /proc/net is of the network namespace of whoever reads; that of process 1 is the node's.
+  // /proc/net shows the network namespace of its reader; that of process 1 is the node's.
   const bool is_of_host = sources_.proc != fs::path("/proc");
   network_ = sources_.proc / "1/net/dev";
   if (!is_of_host || !ReadFile(network_)) network_ = sources_.proc / "net/dev";

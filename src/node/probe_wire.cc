@@ -58,7 +58,7 @@ std::optional<ProbeAnswered> ReadProbeAnswer(std::string_view bytes) {
 std::string PingRequest(uint64_t number, int family) {
   std::string bytes(kPingBytes, '\0');
   bytes[0] = static_cast<char>(family == AF_INET6 ? 128 : 8);
-  bytes[6] = static_cast<char>(number >> 8);  // Its sequence number, for whoever captures it.
+  bytes[6] = static_cast<char>(number >> 8);  // Its sequence number, for packet captures.
   bytes[7] = static_cast<char>(number);
   for (size_t i = 0; i < 8; ++i) bytes[kPingHeader + i] = static_cast<char>(number >> (8 * i));
   return bytes;

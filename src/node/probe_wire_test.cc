@@ -19,7 +19,7 @@ TEST(ProbeWire, AnswersRepeatTheNumberAndNameTheNode) {
   EXPECT_EQ(answered->name, "node-1");
 }
 
-TEST(ProbeWire, NobodyAnswersAnAnswer) {
+TEST(ProbeWire, AnAnswerIsNoRequest) {
   EXPECT_FALSE(ReadProbeRequest(ProbeAnswer(1, "a")));
   EXPECT_FALSE(ReadProbeAnswer(ProbeRequest(1)));
   EXPECT_FALSE(ReadProbeRequest("RFq1"));

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A TCP port of loopback, open or closed, that is nobody else's while this lives.
+// A TCP port of loopback, open or closed, that no other process has while this lives.
 class Port {
  public:
   enum class Kind { kListening, kClosed };

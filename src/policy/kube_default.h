@@ -9,7 +9,7 @@
 // What Kubernetes would do: the scores by which kube-scheduler places a pod, applied to pods that
 // already run.
 //
-// A pod is scored as if it were scheduled anew: its own node as if it were gone from there, every
+// A pod is scored as if it were rescheduled: its own node as if the pod were gone from there, every
 // other node that may take it as it is. Of all moves to the best node of a pod the one that gains
 // most is made, the first in REACH's order of actions among equals; when no move gains, it stops.
 // Latency plays no part.

@@ -10,7 +10,7 @@
 #include "policy/walks.h"
 
 // Look-ahead over several moves on the Model: plans once, then follows the plan while every
-// question comes from where the plan leads, and plans anew when it does not.
+// question comes from where the plan leads, and replans when one does not.
 //
 // The best plans of a beam search are appraised exactly beside greedy's plan and staying, so that
 // the answer is never worse on the Model than either. With a learned stepper the plans of its walks

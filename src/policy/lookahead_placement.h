@@ -12,7 +12,7 @@
 // it (PlacementQuestion::next). A beam search on the Model: pod after pod of the queue is placed in
 // the best plans so far, and the node that the best whole plan begins with is the answer. What a
 // plan costs is the objective with all its pods placed, and 1 / nodes for each that finds no node,
-// as whoever judges placements counts pods that wait. Asked about the next pod it plans anew.
+// as evaluations of placement count pods that wait. For the next pod it replans.
 //
 // Nodes that are equal are tried once for each set of workloads that may go there.
 //

@@ -97,7 +97,7 @@ TEST(Lookahead, FollowsThePlanItMade) {
   }
 }
 
-TEST(Lookahead, PlansAnewFromWhereItFindsItself) {
+TEST(Lookahead, ReplansFromWhereItFindsItself) {
   Rng rng(5);
   const LookaheadPolicy lookahead("lookahead", {.budget = {.width = 32}});
   const MigrationTask task({});
@@ -106,7 +106,7 @@ TEST(Lookahead, PlansAnewFromWhereItFindsItself) {
   model.Reset(state);
   ActionSpace space;
   const auto used = lookahead.NewMemory(1), fresh = lookahead.NewMemory(1);
-  Answer first, again, anew;
+  Answer first, again, replanned;
   task.Space(&model, {}, &space);
   Ask ask{&model, &task, {}, &space, used.get()};
   lookahead.Decide({&ask, 1}, {&first, 1});
@@ -123,9 +123,9 @@ TEST(Lookahead, PlansAnewFromWhereItFindsItself) {
   ask.question.step = 1;
   lookahead.Decide({&ask, 1}, {&again, 1});
   ask.memory = fresh.get();
-  lookahead.Decide({&ask, 1}, {&anew, 1});
-  EXPECT_EQ(again.choice, anew.choice);
-  EXPECT_EQ(again.value, anew.value);
+  lookahead.Decide({&ask, 1}, {&replanned, 1});
+  EXPECT_EQ(again.choice, replanned.choice);
+  EXPECT_EQ(again.value, replanned.value);
 }
 
 TEST(Lookahead, IsNeverWorseThanTheWalkBesideIt) {

@@ -15,7 +15,7 @@
 #include "policy/scaling_record.h"
 #include "task/scaling.h"
 
-// A learned policy of scaling: the network's most likely rung of the application's ladder
+// A learned scaling policy: the network's most likely rung of the application's ladder
 // (task/scaling.h), at the price of late requests that keeps the limit it was trained for.
 //
 // A checkpoint says what it was trained for (task, features, limit) and is refused by the name of
@@ -50,7 +50,7 @@ struct ScalingVerdict {
   ScalingRecord learned;
   std::string rule;  // The best autoscaler of those tried, as MakeScalingPolicy reads it.
   ScalingRecord of_rule;
-  double allowed = 0;  // Share of late requests, where nobody keeps the limit; else 0.
+  double allowed = 0;  // Share of late requests if neither net nor rule keeps the limit; else 0.
   int episodes = 0;    // Of each load.
 
   // Whether the rule decides in place of the network.

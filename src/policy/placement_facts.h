@@ -14,12 +14,12 @@
 
 // What a policy of placement was trained to believe beside what a cluster tells of itself: which
 // types of node there are, what each draws and costs, and which pods come. A live cluster says none
-// of it, so a checkpoint carries it, and whoever places by it live believes the same. Plain values.
+// of it, so a checkpoint carries it, and its policy believes the same when live. Plain values.
 
 namespace rudderfish {
 
 struct PlacementFacts {
-  std::vector<std::string> types;  // Of nodes; empty: nobody has said, and it does not matter.
+  std::vector<std::string> types;  // Of nodes; empty: they are unknown and do not matter.
   PlacementLaws laws;              // Kinds of node are positions in `types`.
   bool has_calls = false;          // Whether pods call each other.
 

@@ -92,7 +92,7 @@ TEST(PlacementPolicy, AMixThatSaysNothingIsRefused) {
 }
 
 TEST(PlacementPolicy, LookaheadTakesItsOptions) {
-  EXPECT_EQ(ChosenNode("lookahead"), 0);  // Nobody waits behind: greedy.
+  EXPECT_EQ(ChosenNode("lookahead"), 0);  // No pod waits behind: greedy.
   EXPECT_EQ(ChosenNode("lookahead:width=4,depth=3,evaluations=100"), 0);
   EXPECT_THAT(Refusal("lookahead:run=runs/a"), HasSubstr("unknown option `run`"));
 }

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A policy is made from each spec; what came of it, in words.
+// A policy is made from each spec; the result, in words.
 std::string Made(const PolicySpec& spec, TaskKind task) {
   const MigrationTask moving{{}};
   const auto outcome = [](const auto& policy) {

@@ -8,7 +8,7 @@
 namespace rudderfish {
 namespace {
 
-// Beyond a limit that nobody keeps: by chance, and at most.
+// Tolerance where no record keeps the limit: in standard errors, and at most.
 constexpr double kErrors = 2, kToleranceMax = 0.0005;
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <span>
 
-// How policies of scaling are judged beside each other under a limit on late requests.
+// How scaling policies are compared under a limit on late requests.
 
 namespace rudderfish {
 

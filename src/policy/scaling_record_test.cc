@@ -8,7 +8,7 @@
 namespace rudderfish {
 namespace {
 
-TEST(ScalingRecord, WhereNobodyKeepsTheLimitWhatTheFewestLateHaveAndChanceMayAddIsAllowed) {
+TEST(ScalingRecord, WhereNoRecordKeepsTheLimitWhatTheFewestLateHaveAndChanceMayAddIsAllowed) {
   const ScalingRecord cheap{1, 0.00131, 2e-5}, dear{2, 0.00128, 2e-5}, late{0.5, 0.002, 1e-3};
   EXPECT_EQ(LimitAmong(std::vector{cheap, dear, late}, 0.0013), 0.0013);
   const double allowed = LimitAmong(std::vector{cheap, dear, late}, 0.001);

@@ -187,7 +187,7 @@ TEST(Published, PagesQuoteThemBesideOurs) {
   EXPECT_THAT(whole, HasSubstr("<b>1.50 nodes</b>"));
 }
 
-// A name that is mistyped would be a figure that nobody sees.
+// Without this test a mistyped name would drop a figure unnoticed.
 TEST(Published, EveryFigureOfAShippedExperimentIsQuotedWithOurs) {
   int figures = 0;
   for (const char* name : {"placing-thesis", "placing-drs"}) {

@@ -156,7 +156,7 @@ class PlacingPage {
       rows += "</tr>\n";
     };
     for (const Metric& measure : PlacementMetrics()) {
-      if (measure.name == "call_latency" && !IsSeen(measure.name)) continue;  // Nobody calls.
+      if (measure.name == "call_latency" && !IsSeen(measure.name)) continue;  // No calls.
       const std::string unit = measure.unit.empty() ? "" : fmt::format(" ({})", measure.unit);
       row(fmt::format("{}{}", measure.title, unit), [&](const EvaluatedPlacement& policy) {
         return fmt::format("{:.{}f}", MeanOf(policy, measure.name), measure.decimals);

@@ -9,7 +9,7 @@
 #include "evaluation/placement_evaluation.h"
 #include "report/report.h"
 
-// An evaluation of placing pods as one HTML page, in the style of report.h: the verdict in words,
+// A placement evaluation as one HTML page, in the style of report.h: the verdict in words,
 // the objective, active nodes and latency of every policy with their intervals, all figures, what a
 // decision takes, what others have published. A pure function of its arguments.
 

@@ -8,7 +8,7 @@
 #include "evaluation/scaling_summary.h"
 #include "report/report.h"
 
-// An evaluation of scaling as one HTML page, in the style of report.h: a verdict for each load in
+// A scaling evaluation as one HTML page, in the style of report.h: a verdict for each load in
 // words, latencies, costs against violations, an episode over time, the application. A pure
 // function of its arguments.
 

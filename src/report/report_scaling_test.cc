@@ -128,7 +128,7 @@ TEST(ScalingReport, IsWrittenWholeOrRefusedByPath) {
   EXPECT_THAT(refused.error().message, HasSubstr("/nowhere/report.html"));
 }
 
-// As under a replay with minutes in which nobody asks for anything.
+// As under a replay with minutes without requests.
 TEST(ScalingFigures, AnIntervalWithoutAnswersIsAGapInThePanelOfResponses) {
   ScalingSummary summary = SmallScalingSummary();
   const auto lines = [&] { return Occurrences(TimelineFigure(summary, 0), "class=\"curve\""); };

@@ -109,7 +109,7 @@ TEST(Report, BeginsWithTheVerdict) {
             rendered.html.find("<svg"));
 }
 
-TEST(Report, ReadsTheSameWhoeverMakesIt) {
+TEST(Report, IsTheSameEachTimeItIsMade) {
   ReportOptions options{.command = "evaluate", .version = "1.2.3"};
   Rendered one = Render("greedy", options), two = Render("greedy", options);
   // Times of decisions are the clock's.

@@ -8,7 +8,7 @@
 #include "evaluation/scaling_summary.h"
 #include "report/svg.h"
 
-// Figures of an evaluation of scaling, each one <svg> element without its caption; the style sheet
+// Figures of a scaling evaluation, each one <svg> element without its caption; the style sheet
 // is that of report_figures.h. A policy has the same colour in all figures of a summary: the
 // candidate stands out, its most frequent baseline is its counterpart, the others recede.
 

@@ -236,7 +236,7 @@ std::string TimelineFigure(const ScalingSummary& summary, int load) {
   const TimelinePanel& last = panels.back();
   Svg svg(kTimelineWidth, last.top + last.height + 46, "Timeline of one episode", description);
   for (const TimelinePanel& panel : panels) {
-    // Everybody meets the same requests: one line.
+    // All policies get the same requests: one line.
     const bool shared = &panel == &panels.front();
     const std::vector<Track> drawn =
         shared ? std::vector<Track>{{tracks.back().policy, "load"}} : tracks;

@@ -218,7 +218,7 @@ void CapacityDriver::Work(size_t index) {
     const Result<bool> busy = Turn(index, source.get());
     const std::string trouble = busy ? "" : busy.error().message;
     if (trouble.empty() != told.empty()) {
-      if (trouble.empty()) LogInfo("capacity of {}: goes on", config.region);
+      if (trouble.empty()) LogInfo("capacity of {}: decides again", config.region);
       if (!trouble.empty()) LogError("capacity of {}: {}", config.region, trouble);
       told = trouble;
     }

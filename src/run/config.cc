@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <system_error>
 
 #include "base/files.h"
 #include "base/units.h"
-#include "control/sqlite_journal.h"
+#include "cluster/task_kind.h"
+#include "control/sqlite_database.h"
 #include "net/listen_address.h"
 #include "policy/registry.h"
 #include "scenario/application_file.h"
@@ -30,7 +30,6 @@ constexpr double kMoveTimeoutMsMin = 10'000;
 constexpr double kShortestWindowMs = 60'000;
 constexpr int kMovesAtOnceMax = 100;
 constexpr double kLiveStalenessMsMin = 2000;  // Watches prove themselves once a second at most.
-constexpr std::array<std::string_view, 3> kKinds = {"placement", "migration", "routing"};
 constexpr double kLeaseMsMin = 2000;
 constexpr double kLeaseMsMax = 600'000;
 
@@ -74,7 +73,7 @@ class ConfigReader {
  public:
   explicit ConfigReader(const fs::path& path) : folder_(path.parent_path()) {
     config_.path = path;
-    config_.journal.path = folder_ / "rudderfish.db";
+    config_.journal.path = folder_ / kJournalName;
   }
 
   Result<Config> Read(const YamlNode& root) {
@@ -92,15 +91,13 @@ class ConfigReader {
     TRY(RefuseWhatNothingReads(&map));
     TRY(ReadApplications(&map));
     config_.signals = map.Optional("signals").value_or(YamlNode());
+    if (const auto node = map.Optional("traces")) TRY(ReadTraces(*node));
     if (const auto node = map.Optional("journal")) TRY(ReadJournal(*node));
     if (const auto node = map.Optional("server")) TRY(ReadServer(*node));
     if (const auto node = map.Optional("control")) TRY(ReadControl(*node));
     if (const auto node = map.Optional("leader_election")) TRY(ReadLeaderElection(*node));
     TRY(map.Finish());
-    if (config_.server.socket.empty()) {
-      config_.server.socket = config_.journal.path;
-      config_.server.socket.replace_extension(".sock");
-    }
+    if (config_.server.socket.empty()) config_.server.socket = SocketBeside(config_.journal.path);
     return std::move(config_);
   }
 
@@ -163,13 +160,14 @@ class ConfigReader {
     const Result<void> finished = kinds.Finish();
     if (finished) return {};
     return Invalid("{} (the kinds of decision are {})", finished.error().message,
-                   fmt::join(kKinds, ", "));
+                   fmt::join(kDecisionKinds, ", "));
   }
 
   Result<void> CheckDecides(YamlMap* map) const {
     if (config_.migration || config_.routing || config_.places()) return {};
-    const std::string kinds = fmt::format(
-        "name at least one kind of decision ({}), or add an `extender`", fmt::join(kKinds, ", "));
+    const std::string kinds =
+        fmt::format("name at least one kind of decision ({}), or add an `extender`",
+                    fmt::join(kDecisionKinds, ", "));
     const Result<YamlNode> named = map->Required("decisions");  // Suggests what is misspelt.
     if (!named) return Invalid("{}; {}", named.error().message, kinds);
     return named->Refuse(kinds);
@@ -191,7 +189,7 @@ class ConfigReader {
   // A section that has no effect would only look as if it had one.
   Result<void> RefuseWhatNothingReads(YamlMap* map) const {
     if (config_.migration) return {};
-    for (const char* key : {"scope", "applications", "signals"}) {
+    for (const char* key : {"scope", "applications", "signals", "traces"}) {
       if (config_.routing && key == std::string_view("signals")) continue;
       if (const auto node = map->Optional(key)) {
         return node->Refuse(fmt::format(
@@ -199,6 +197,13 @@ class ConfigReader {
             key));
       }
     }
+    return {};
+  }
+
+  Result<void> ReadTraces(const YamlNode& node) {
+    if (config_.cluster.is_simulated())
+      return node.Refuse("a simulated cluster has no traces: remove it");
+    TRY_ASSIGN(config_.traces, ParseTraces(node));
     return {};
   }
 
@@ -253,6 +258,9 @@ class ConfigReader {
     if (const auto correction = map.Optional("correction")) {
       TRY_ASSIGN(migration.correction, ReadCorrection(*correction));
     }
+    if (const auto evacuate = map.Optional("evacuate")) {
+      TRY_ASSIGN(migration.evacuate, ReadEvacuate(*evacuate));
+    }
     TRY(ReadDuration(&map, "interval", 10, &migration.interval));
     TRY(ReadDuration(&map, "rest", 10, &migration.rest));
     TRY(map.Finish());
@@ -265,6 +273,14 @@ class ConfigReader {
     if (text == "show") return Correction::kShow;
     if (text == "apply") return Correction::kApply;
     return node.Expected(kExpected);
+  }
+
+  static Result<Evacuate> ReadEvacuate(const YamlNode& node) {
+    TRY_ASSIGN(const std::string text, TextOf(node));
+    if (text == "none") return Evacuate::kNone;
+    if (text == "draining") return Evacuate::kDraining;
+    if (text == "cordoned") return Evacuate::kCordoned;
+    return node.Expected("none, draining or cordoned");
   }
 
   // A run folder or a checkpoint is beside the file.
@@ -293,6 +309,7 @@ class ConfigReader {
     const std::pair<std::string_view, std::optional<int>*> limits[] = {
         {"application", &read->application},
         {"workload", &read->workload},
+        {"namespace", &read->name_space},
         {"node", &read->node},
         {"cluster", &read->cluster}};
     for (const auto& [key, limit] : limits) {
@@ -333,6 +350,7 @@ class ConfigReader {
       TRY_ASSIGN(TimeWindow window, WindowOf(one));
       migration->windows.push_back(window);
     }
+    TRY(ReadDuration(&map, "horizon", 0, &budgets.horizon));
     TRY(ReadDuration(&map, "pod_cooldown", 0, &budgets.pod_cooldown));
     TRY(ReadDuration(&map, "return_cooldown", 0, &budgets.return_cooldown));
     if (const auto factor = map.Optional("benefit_factor")) {
@@ -431,8 +449,19 @@ Result<Config> ParseConfig(std::string_view text, const fs::path& path) {
   return ConfigReader(path).Read(root);
 }
 
+fs::path SocketBeside(fs::path journal) { return journal.replace_extension(".sock"); }
+
+Result<std::string> ReadConfigText(const fs::path& path) {
+  Result<std::string> text = ReadFile(path);
+  if (text || text.error().code != ErrorCode::kNotFound) return text;
+  return Fail(ErrorCode::kNotFound,
+              "{}: not found; name the configuration with -c FILE, or create one with `rudderfish "
+              "init`",
+              path.string());
+}
+
 Result<Config> LoadConfig(const fs::path& path) {
-  TRY_ASSIGN(const std::string text, ReadFile(path));
+  TRY_ASSIGN(const std::string text, ReadConfigText(path));
   return ParseConfig(text, path);
 }
 

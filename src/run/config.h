@@ -15,9 +15,11 @@
 #include "cluster/application.h"
 #include "control/guard.h"
 #include "control/mode.h"
+#include "run/leaving_nodes.h"
 #include "run/move_driver.h"
 #include "run/placement_config.h"
 #include "run/routing_config.h"
+#include "run/traces_config.h"
 #include "task/migration.h"
 
 // rudderfish.yaml: which cluster the controller watches, what of it, who decides, how far it may
@@ -56,9 +58,11 @@ struct MigrationConfig {
   std::string baseline;                 // Asked for comparison; empty: none.
   YamlNode policy_node, baseline_node;  // Where they are named, for messages.
   std::optional<MigrationOptions> objective;  // Absent: a scenario's own, or the defaults.
-  GuardOptions budgets{.return_cooldown = std::chrono::hours(1),
+  GuardOptions budgets{.horizon = std::chrono::minutes(10),
+                       .return_cooldown = std::chrono::hours(1),
                        .moves_per_hour = {.application = 60}};
   Correction correction = Correction::kShow;
+  Evacuate evacuate = Evacuate::kDraining;
   std::vector<TimeWindow> windows;  // In which pods are moved; none: always.
   double canary = 0.25;             // Share of the workloads.
   MoveDriver::Options moves;
@@ -97,6 +101,7 @@ struct Config {
   ScopeConfig scope;
   std::vector<std::filesystem::path> applications;  // Files; of a simulated cluster there are none.
   YamlNode signals;                                 // Null if absent.
+  TracesConfig traces;
   std::optional<PlacementConfig> placement;  // Of `decisions`: the kinds that this process decides.
   std::optional<MigrationConfig> migration;
   std::optional<RoutingConfig> routing;
@@ -107,8 +112,9 @@ struct Config {
   bool places() const { return placement.has_value() || extender.has_value(); }
   // Whether there is an API server to talk to; routes of other data paths need none.
   bool has_cluster() const {
-    return !cluster.is_simulated() && (places() || migration || leader_election.is_on() ||
-                                       !control_name.empty() || routing->NeedsCluster());
+    return !cluster.is_simulated() &&
+           (places() || migration || leader_election.is_on() || !control_name.empty() ||
+            (routing && routing->NeedsCluster()));
   }
   std::string control_namespace, control_name;  // Of the ConfigMap that holds it back; may be none.
   // Of `cluster`: nothing is decided on what was seen longer ago.
@@ -118,6 +124,12 @@ struct Config {
 // Messages read as those of ParseScenario. Looks at no other file.
 Result<Config> ParseConfig(std::string_view text, const std::filesystem::path& path);
 Result<Config> LoadConfig(const std::filesystem::path& path);
+// The text of a configuration file. kNotFound says how to name another, or to make one.
+Result<std::string> ReadConfigText(const std::filesystem::path& path);
+
+// By default: in the folder of the file, and beside the journal.
+inline constexpr std::string_view kJournalName = "rudderfish.db";
+std::filesystem::path SocketBeside(std::filesystem::path journal);
 
 // What differs between two configurations and cannot change while the program runs, in words;
 // empty if nothing does.

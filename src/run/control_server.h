@@ -14,7 +14,7 @@
 
 // /livez, /readyz and /metrics of a controller. Its threads only read what the controller's one
 // thread sets here: they see it at work as long as Beat is called, and ready while every Condition
-// holds. Listens before the cluster is seen, so that whoever probes is told what it waits for.
+// holds. Listens before the cluster is seen, so that probes are told what it waits for.
 
 namespace rudderfish {
 

@@ -87,7 +87,7 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::Listen(const fs::path& pat
   }
   const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) return Fail(ErrorCode::kUnavailable, "{}: {}", path.string(), Reason());
-  // Nobody can connect before listen, so that the narrower rights are there in time.
+  // No client can connect before listen, so that the narrower rights are there in time.
   if (::bind(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::chmod(path.c_str(), 0600) != 0 || ::listen(file, kClientsMax) != 0) {
     const std::string reason = Reason();

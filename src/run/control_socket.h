@@ -22,7 +22,7 @@ class ControlSocket {
  public:
   using Answer = std::function<std::string(std::string_view request)>;  // JSON in one line.
 
-  // Takes the place of a socket that nobody listens on any more; kConflict if somebody does.
+  // Takes the place of a socket that no process listens on any more; kConflict if one does.
   static Result<std::unique_ptr<ControlSocket>> Listen(const std::filesystem::path& path);
   ~ControlSocket();  // Removes the file.
 
@@ -39,7 +39,7 @@ class ControlSocket {
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
-// Sends one request and returns the answer. kNotFound: nobody listens there.
+// Sends one request and returns the answer. kNotFound: no controller listens there.
 Result<std::string> AskController(const std::filesystem::path& socket, std::string_view request,
                                   std::chrono::milliseconds timeout);
 

@@ -61,7 +61,7 @@ TEST_F(ControlSocketTest, TakesThePlaceOfOneThatIsDeadButNotOfALiveOne) {
   const auto second = ControlSocket::Listen(path_);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-  // What kill -9 leaves behind: a file on which nobody listens.
+  // What kill -9 leaves behind: a file on which no process listens.
   const fs::path kept = folder_ / "kept.sock";
   fs::rename(path_, kept);
   socket.reset();
@@ -75,7 +75,7 @@ TEST_F(ControlSocketTest, FileThatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(fs::file_size(path_), 4u);
 }
 
-TEST_F(ControlSocketTest, NobodyThereIsSaid) {
+TEST_F(ControlSocketTest, SaysThatNoControllerIsThere) {
   const auto reply = AskController(path_, "status", milliseconds(1000));
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, ErrorCode::kNotFound);

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/one_line.h"
+#include "run/placement_metrics.h"
 #include "serve/operations.h"
 
 namespace rudderfish {
@@ -140,7 +141,7 @@ bool ExtenderServer::IsToBeTold(Newest* newest, std::string why) const {
   return true;
 }
 
-// kube-scheduler tells nobody why it was refused. On any thread.
+// kube-scheduler does not tell its users why it was refused. On any thread.
 void ExtenderServer::NoteMalformed(Verb verb, std::string_view why) {
   Count(verb, "malformed").Add();
   const std::lock_guard lock(mutex_);

@@ -36,9 +36,6 @@
 
 namespace rudderfish {
 
-// rudderfish_placement_fallbacks_total of that reason.
-Counter& StepBackCounter(MetricRegistry* registry, StepBack why, const std::string& cluster = "");
-
 class ExtenderServer {
  public:
   // Why nothing may be said of a pod now; empty: it may.
@@ -55,7 +52,7 @@ class ExtenderServer {
   ExtenderServer(const ExtenderServer&) = delete;
   ExtenderServer& operator=(const ExtenderServer&) = delete;
 
-  // Somebody has placed this pod: counted if nobody has asked about it.
+  // Another scheduler has placed this pod: counted if it has not asked about it.
   void NotePlaced(const PodIdentity& pod);
 
   // Answers what waits for news, if there are any. After each client->Poll.
@@ -63,7 +60,7 @@ class ExtenderServer {
 
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
 
-  // Since it started. Bypassed: pods that were placed and that nobody asked about.
+  // Since it started. Bypassed: pods that were placed without a request about them.
   struct Counts {
     int64_t answered = 0, abstained = 0, malformed = 0, late = 0, bypassed = 0;
     int64_t refused = 0;  // Clients, by TLS.

@@ -33,6 +33,7 @@ Result<void> FencedJournal::Conclude(int64_t number, const RowEnd& end) {
   JournalRow row = std::move(found->second);
   in_flight_.erase(found);
   row.fate = end.fate;
+  row.failure = end.failure;
   calls_.on_row(row);
   return {};
 }

@@ -9,10 +9,10 @@
 #include "control/evidence.h"
 #include "control/journal.h"
 
-// The journal as a controller writes it: a row only while it leads, asked right before each, so
-// that of two instances never both write; and whoever counts is told of each row whose fate is
-// known. Who follows looks on: evidence that it gathers is not written, and is no error. Not thread
-// safe.
+// The journal as a controller writes it. A row is written only while the controller leads, which is
+// checked right before each row, so that two instances never both write. `Calls::on_row` is told of
+// each row whose fate is known. Evidence that a standby gathers is not written, and is no error.
+// Not thread safe.
 
 namespace rudderfish {
 

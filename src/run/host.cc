@@ -16,6 +16,7 @@
 #include "run/placement_loop.h"
 #include "run/routing_loop.h"
 #include "run/routing_plan.h"
+#include "run/run_review.h"
 
 namespace rudderfish {
 namespace {
@@ -43,13 +44,12 @@ std::string ErrorAnswer(const std::string& error) {
 }  // namespace
 
 Host::Host(const Config& config, const Clock* clock, ControlServer* server)
-    : config_(config),
-      clock_(clock),
-      server_(server),
-      metrics_(server->metrics()),
-      started_(clock->Now()),
-      trimmed_(started_),
-      started_at_(UnixNow()) {}
+    : parts_{.config = config,
+             .clock = clock,
+             .server = server,
+             .metrics = RunMetrics(server->metrics())},
+      report_({.parts = &parts_, .loops = &loops_, .others = &others_}),
+      trimmed_(clock->Now()) {}
 
 Host::~Host() = default;
 
@@ -63,33 +63,35 @@ Result<std::unique_ptr<Host>> Host::Start(const Config& config, const Clock* clo
 Result<void> Host::Open() {
   // What the file names is checked before anything is opened.
   std::optional<MigrationPlan> plan;
-  if (config_.migration) {
-    TRY_ASSIGN(plan, MigrationPlan::Make(config_));
+  if (parts_.config.migration) {
+    TRY_ASSIGN(plan, MigrationPlan::Make(parts_.config));
   }
   std::optional<RoutingPlan> routes;
-  if (config_.routing) {
-    TRY_ASSIGN(routes, RoutingPlan::Make(*config_.routing));
+  if (parts_.config.routing) {
+    TRY_ASSIGN(routes, RoutingPlan::Make(*parts_.config.routing));
   }
-  TRY_ASSIGN(journal_, SqliteJournal::Start(config_.journal.path,
-                                            {.retention = config_.journal.retention,
-                                             .size_bytes = config_.journal.size_bytes}));
-  openings_ = journal_->openings();
-  journal_health_ = std::make_unique<JournalHealth>(clock_, [this]() -> Result<void> {
-    TRY(journal_->Probe());
+  TRY_ASSIGN(parts_.journal,
+             SqliteJournal::Start(parts_.config.journal.path,
+                                  {.retention = parts_.config.journal.retention,
+                                   .size_bytes = parts_.config.journal.size_bytes}));
+  openings_ = parts_.journal->openings();
+  parts_.journal_health = std::make_unique<JournalHealth>(parts_.clock, [this]() -> Result<void> {
+    TRY(parts_.journal->Probe());
     return KeepStanding();
   });
-  if (!journal_->is_open()) MindJournal(clock_->Now());
-  if (config_.has_cluster()) TRY(Connect());
-  if (config_.places()) {
+  if (!parts_.journal->is_open()) MindJournal(parts_.clock->Now());
+  if (parts_.config.has_cluster()) TRY(Connect());
+  if (parts_.config.places()) {
     TRY(OpenPlacement());
   }
   if (plan) {
-    TRY_ASSIGN(migration_, MigrationLoop::Start(*std::move(plan), this));
+    TRY_ASSIGN(migration_, MigrationLoop::Start(*std::move(plan), &parts_));
     loops_.push_back(migration_.get());
   }
   if (routes) {
-    TRY_ASSIGN(RoutingLoop::Ready ready, RoutingLoop::Prepare(*std::move(routes), config_, this));
-    TRY_ASSIGN(routing_, RoutingLoop::Start(std::move(ready), this));
+    TRY_ASSIGN(RoutingLoop::Ready ready,
+               RoutingLoop::Prepare(*std::move(routes), parts_.config, &parts_));
+    TRY_ASSIGN(routing_, RoutingLoop::Start(std::move(ready), &parts_));
     loops_.push_back(routing_.get());
   }
   TRY(Begin());
@@ -97,15 +99,15 @@ Result<void> Host::Open() {
 }
 
 Result<void> Host::OpenPlacement() {
-  TRY_ASSIGN(placements_.emplace_back(), PlacementLoop::Start(this, &own_));
+  TRY_ASSIGN(placements_.emplace_back(), PlacementLoop::Start(&parts_, &parts_.own));
   std::vector<NamedCluster> named;
-  if (config_.placement) named = config_.placement->clusters;
-  TRY(FindNamedClusters(&named, own_.client->access().server));
+  if (parts_.config.placement) named = parts_.config.placement->clusters;
+  TRY(FindNamedClusters(&named, parts_.own.client->access().server));
   for (const NamedCluster& one : named) {
-    TRY_ASSIGN(ClusterLink link,
-               ClusterLink::Open(one.name, *one.where.access, clock_, config_.staleness));
+    TRY_ASSIGN(ClusterLink link, ClusterLink::Open(one.name, *one.where.access, parts_.clock,
+                                                   parts_.config.staleness));
     others_.push_back(std::make_unique<ClusterLink>(std::move(link)));
-    TRY_ASSIGN(placements_.emplace_back(), PlacementLoop::Start(this, others_.back().get()));
+    TRY_ASSIGN(placements_.emplace_back(), PlacementLoop::Start(&parts_, others_.back().get()));
   }
   for (const auto& placement : placements_) loops_.push_back(placement.get());
   return {};
@@ -114,7 +116,8 @@ Result<void> Host::OpenPlacement() {
 // Each loop has said by now what it needs of the cluster. Other clusters are not waited for: the
 // own one is served without them.
 Result<void> Host::Begin() {
-  if (own_.feed != nullptr) TRY(own_.feed->Sync(kSyncLimit, [this] { server_->Beat(); }));
+  if (parts_.own.feed != nullptr)
+    TRY(parts_.own.feed->Sync(kSyncLimit, [this] { parts_.server->Beat(); }));
   for (const auto& other : others_) other->Poll(Duration::zero());
   for (DecisionLoop* loop : loops_) TRY(loop->Begin());
 #ifdef __GLIBC__
@@ -125,23 +128,22 @@ Result<void> Host::Begin() {
 
 Result<void> Host::Connect() {
   TRY_ASSIGN(const kube::ClusterAccess access,
-             kube::FindCluster({.kubeconfig = config_.cluster.kubeconfig.string(),
-                                .context = config_.cluster.context},
+             kube::FindCluster({.kubeconfig = parts_.config.cluster.kubeconfig.string(),
+                                .context = parts_.config.cluster.context},
                                kube::KubeEnvironment::OfProcess()));
-  address_ = access.server;
-  TRY_ASSIGN(own_, ClusterLink::Open("", access, clock_, config_.staleness));
-  identity_ = NewIdentity(own_.client->NewRng());
-  if (!config_.control_name.empty()) {
-    control_ = std::make_unique<kube::ConfigMapWatch>(
-        own_.client.get(), config_.control_namespace, config_.control_name,
+  TRY_ASSIGN(parts_.own, ClusterLink::Open("", access, parts_.clock, parts_.config.staleness));
+  parts_.identity = NewIdentity(parts_.own.client->NewRng());
+  if (!parts_.config.control_name.empty()) {
+    parts_.control = std::make_unique<kube::ConfigMapWatch>(
+        parts_.own.client.get(), parts_.config.control_namespace, parts_.config.control_name,
         [this](const kube::ConfigMapWatch::Said& said) {
-          control_problem_ = ObeyConfigMap(said, Kinds(), &switches_);
+          control_problem_ = ObeyConfigMap(said, Kinds(), &parts_.switches);
           FollowModes();
         });
   }
-  if (config_.leader_election.is_on()) {
-    lease_ = std::make_unique<kube::LeaseElection>(
-        own_.client.get(), LeaseOptionsOf(config_.leader_election, identity_),
+  if (parts_.config.leader_election.is_on()) {
+    parts_.lease = std::make_unique<kube::LeaseElection>(
+        parts_.own.client.get(), LeaseOptionsOf(parts_.config.leader_election, parts_.identity),
         [this](kube::Leadership) { NoteStanding(standing_->TakeSeat()); });
   }
   return {};
@@ -153,14 +155,16 @@ Result<void> Host::OpenStanding() {
     if (loop->ladder() != nullptr) ladders.push_back(loop->ladder());
   }
   TRY_ASSIGN(SharedStanding standing,
-             SharedStanding::Open({.journal = journal_.get(),
-                                   .switches = &switches_,
+             SharedStanding::Open({.journal = parts_.journal->modes(),
+                                   .switches = &parts_.switches,
                                    .ladders = std::move(ladders),
-                                   .lease = lease_.get(),
-                                   .identity = lease_ == nullptr ? "" : identity_}));
+                                   .lease = parts_.lease.get(),
+                                   .identity = parts_.lease == nullptr ? "" : parts_.identity}));
   standing_ = std::make_unique<SharedStanding>(std::move(standing));
+  report_.Begin(standing_.get());
   FollowModes();
-  if (lease_ != nullptr) lease_->Start();  // An instance that sees nothing must not lead.
+  if (parts_.lease != nullptr)
+    parts_.lease->Start();  // An instance that sees nothing must not lead.
   return {};
 }
 
@@ -176,7 +180,8 @@ void Host::FollowModes() {
 }
 
 void Host::HoldWhileControlIsUnread() {
-  if (control_ != nullptr) switches_.Hold(control_->WhyUnread(config_.staleness));
+  if (parts_.control != nullptr)
+    parts_.switches.Hold(parts_.control->WhyUnread(parts_.config.staleness));
 }
 
 // What could not be kept while the journal could not be written, or was in a file that is lost.
@@ -185,28 +190,28 @@ Result<void> Host::KeepStanding() {
 }
 
 void Host::MindJournal(Instant now) {
-  if (now - minded_ < kBetweenJournalLooks || !journal_health_->MayTry()) return;
+  if (now - minded_ < kBetweenJournalLooks || !parts_.journal_health->MayTry()) return;
   minded_ = now;
-  Result<void> minded = journal_->Mind();
-  if (openings_ != journal_->openings()) {
-    openings_ = journal_->openings();
+  Result<void> minded = parts_.journal->Mind();
+  if (openings_ != parts_.journal->openings()) {
+    openings_ = parts_.journal->openings();
     const Result<void> kept = KeepStanding();
     if (minded) minded = kept;
   }
   if (minded && now - trimmed_ >= kBetweenJournalTrims) {
     trimmed_ = now;
-    minded = journal_->Trim();
+    minded = parts_.journal->Trim();
   }
   if (minded) {
-    journal_health_->Worked();
+    parts_.journal_health->Worked();
   } else {
-    journal_health_->Failed(minded.error());
+    parts_.journal_health->Failed(minded.error());
   }
 }
 
 // Nothing is lost while we run of what could not be kept; the journal itself is tried again.
 void Host::NoteStanding(const Result<void>& kept) {
-  if (!kept) journal_health_->Failed(kept.error());
+  parts_.journal_health->Note(kept);
   FollowModes();
 }
 
@@ -215,15 +220,15 @@ void Host::Poll(milliseconds timeout) {
     timeout = std::min(timeout, kOthersWait);
     other->Poll(Duration::zero());
   }
-  if (own_.client != nullptr) own_.Poll(timeout);
+  if (parts_.own.client != nullptr) parts_.own.Poll(timeout);
   HoldWhileControlIsUnread();
   for (DecisionLoop* loop : loops_) loop->Poll();
-  server_->Beat();
-  Report();
+  parts_.server->Beat();
+  report_.Show();
 }
 
 bool Host::Turn() {
-  const Instant now = clock_->Now();
+  const Instant now = parts_.clock->Now();
   MindJournal(now);
   NoteStanding(standing_->Follow());
   LookAtCanaries();
@@ -231,7 +236,7 @@ bool Host::Turn() {
   for (DecisionLoop* loop : loops_) {
     if (loop->UntilDue().count() == 0) goes_on = loop->Turn() || goes_on;
   }
-  metrics_.CountTurn(Seconds(clock_->Now() - now));
+  parts_.metrics.CountTurn(Seconds(parts_.clock->Now() - now));
   return goes_on;
 }
 
@@ -239,19 +244,20 @@ bool Host::Turn() {
 std::string Host::NoteUnkept() {
   for (const DecisionLoop* loop : loops_) {
     if (loop->ladder() == nullptr || loop->ladder()->unkept().empty()) continue;
-    journal_health_->Failed({ErrorCode::kUnavailable, loop->ladder()->unkept()});
+    parts_.journal_health->Failed({ErrorCode::kUnavailable, loop->ladder()->unkept()});
     return loop->ladder()->unkept();
   }
   return "";
 }
 
 void Host::LookAtCanaries() {
-  if (!journal_health_->MayTry()) return;
+  if (!parts_.journal_health->MayTry()) return;
   for (DecisionLoop* loop : loops_) {
     if (loop->ladder() == nullptr) continue;
-    const Result<std::optional<std::string>> ended = loop->ladder()->LookAtActing(clock_->Now());
+    const Result<std::optional<std::string>> ended =
+        loop->ladder()->LookAtActing(parts_.clock->Now());
     if (!ended) {
-      journal_health_->Failed(ended.error());
+      parts_.journal_health->Failed(ended.error());
     } else if (*ended) {
       NoteUnkept();
       FollowModes();
@@ -275,16 +281,16 @@ Result<void> Host::Reload(const Config& config) {
   if (config.routing) {
     TRY_ASSIGN(routes, RoutingPlan::Make(*config.routing));
   }
-  const std::string fixed = WhatNeedsARestart(config_, config);
+  const std::string fixed = WhatNeedsARestart(parts_.config, config);
   if (!fixed.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "{} cannot change at run time; restart to apply it",
                 fixed);
   }
   std::optional<RoutingLoop::Ready> ready;
   if (routes) {
-    TRY_ASSIGN(ready, RoutingLoop::Prepare(*std::move(routes), config, this));
+    TRY_ASSIGN(ready, RoutingLoop::Prepare(*std::move(routes), config, &parts_));
   }
-  config_ = config;
+  parts_.config = config;
   for (const auto& placement : placements_) NoteStanding(placement->Reload(config));
   if (plan) NoteStanding(migration_->Reload(*std::move(plan)));
   if (ready) NoteStanding(routing_->Reload(*std::move(ready)));
@@ -294,8 +300,8 @@ Result<void> Host::Reload(const Config& config) {
 
 void Host::Stop() {
   const auto poll_while = [this](const auto& goes_on, Duration limit) {
-    const Instant end = clock_->Now() + limit;
-    while (goes_on() && clock_->Now() < end) Poll(kEndingWait);
+    const Instant end = parts_.clock->Now() + limit;
+    while (goes_on() && parts_.clock->Now() < end) Poll(kEndingWait);
   };
   const auto any = [this](bool (DecisionLoop::*is)() const) {
     return std::any_of(loops_.begin(), loops_.end(), [&](auto* loop) { return (loop->*is)(); });
@@ -304,26 +310,28 @@ void Host::Stop() {
   poll_while([&] { return any(&DecisionLoop::IsActing); }, kActingEndLimit);
   // What still waits for its turn never goes out: the next holder of the Lease acts on those pods.
   for (DecisionLoop* loop : loops_) loop->EndActing();
-  bool is_released = lease_ == nullptr;
-  if (lease_ != nullptr) lease_->Release([&is_released] { is_released = true; });
+  bool is_released = parts_.lease == nullptr;
+  if (parts_.lease != nullptr) parts_.lease->Release([&is_released] { is_released = true; });
   poll_while([&is_released] { return !is_released; }, kLeaseEndLimit);
   // Events are last, as nothing waits for them; after many pods at once many are left.
   poll_while([&] { return any(&DecisionLoop::IsTelling); }, kTellLimit);
-  lease_.reset();
+  parts_.lease.reset();
   // A file that was lost in the last second would be lost without a word.
-  if (const Result<void> minded = journal_->Mind(); !minded)
-    journal_health_->Failed(minded.error());
-  if (openings_ != journal_->openings()) {
-    if (const Result<void> kept = KeepStanding(); !kept) journal_health_->Failed(kept.error());
-  }
+  parts_.journal_health->Note(parts_.journal->Mind());
+  if (openings_ != parts_.journal->openings()) parts_.journal_health->Note(KeepStanding());
 }
 
 std::string Host::Answer(std::string_view request) {
-  if (request == "status") return Status();
+  if (request == "status") {
+    OrderedJson status = report_.Status(control_problem_);
+    if (parts_.config.extender) status["extender"] = placements_.front()->ExtenderJson();
+    return DumpAnswer(status);
+  }
   constexpr std::string_view kExplain = "explain ";
   if (request.starts_with(kExplain)) return Explain(request.substr(kExplain.size()));
   const bool is_ladder = request.starts_with("promote ") || request.starts_with("demote ");
-  std::string answer = is_ladder ? AnswerKind(request) : AnswerSwitch(request, Kinds(), &switches_);
+  std::string answer =
+      is_ladder ? AnswerKind(request) : AnswerSwitch(request, Kinds(), &parts_.switches);
   FollowModes();
   return Kept(std::move(answer));
 }
@@ -356,8 +364,8 @@ std::string Host::AnswerKind(std::string_view request) {
                                          "`decisions.{}.clusters`",
                                          kind.substr(slash + 1), kind.substr(0, slash)));
   }
-  if (!Leads()) {
-    const std::string& holder = lease_->holder();
+  if (!parts_.Leads()) {
+    const std::string& holder = parts_.lease->holder();
     return ErrorAnswer(
         holder.empty()
             ? "no instance leads yet: ask again once one does"
@@ -365,7 +373,7 @@ std::string Host::AnswerKind(std::string_view request) {
                           holder));
   }
   return ladder->Answer(fmt::format("{}{}", request.substr(0, verb_end), rest.substr(kind.size())),
-                        [this, kind](Mode to) { return MissingRights(kind, to); });
+                        [this, kind](Mode to) { return MissingRights(parts_.config, kind, to); });
 }
 
 // An answer holds beyond our end: it has been kept by then, or the answer says that it has not.
@@ -375,10 +383,10 @@ std::string Host::Kept(std::string answer) {
   if (!kept) return WithWarning(answer, "this is not kept: " + kept.error().message);
   if (const std::string why = NoteUnkept(); !why.empty())
     return WithWarning(answer, "this is not kept: " + why);
-  const Instant end = clock_->Now() + kLeaseWordLimit;
-  while (!standing_->is_said() && clock_->Now() < end) Poll(kEndingWait);
+  const Instant end = parts_.clock->Now() + kLeaseWordLimit;
+  while (!standing_->is_said() && parts_.clock->Now() < end) Poll(kEndingWait);
   if (standing_->is_said()) return answer;
-  const auto& error = lease_->last_error();
+  const auto& error = parts_.lease->last_error();
   return WithWarning(
       answer, fmt::format("the Lease does not say so yet{}: should this instance end now, the next "
                           "begins as before",

@@ -23,6 +23,11 @@ class JournalHealth {
 
   void Failed(const Error& error);
 
+  // Failed, if it is an error.
+  void Note(const Result<void>& written) {
+    if (!written) Failed(written.error());
+  }
+
   // All that was to be written was, if anything.
   void Worked();
 

@@ -11,8 +11,8 @@
 
 namespace rudderfish {
 
-// The host's name is the pod's, which people know; a program started anew on the same host is
-// another one.
+// The host's name is the pod's, which people know; a restarted program on the same host has another
+// identity.
 std::string NewIdentity(Rng rng);
 
 // In which the modes and a pause are kept for the next leader (control/kept_mode.h).

@@ -4,22 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "policy/registry.h"
-#include "run/host.h"
-#include "scenario/application_file.h"
-#include "sim/held_out.h"
-#include "sim/problem.h"
-#include "sim/world.h"
 
 namespace rudderfish {
 namespace {
+
+constexpr std::chrono::seconds kBetweenMeasures(10);  // Of the journal: it is counted.
+constexpr uintmax_t kDiskBytesMin = 1 << 20;
+constexpr std::chrono::seconds kUnseenGrace(1);
+constexpr std::chrono::milliseconds kBetweenLooksAtMoves(500);
+constexpr std::chrono::milliseconds kBetweenLooksAtThoughts(5);
 
 OrderedJson JsonOf(const Terms& terms) {
   OrderedJson json;
@@ -34,50 +36,12 @@ OrderedJson JsonOf(const LatencyFactors& factors) {
           {"queueing", factors.queueing}};
 }
 
-// Messages say where the file names it; `at` is null if it does not.
-Result<std::unique_ptr<Policy>> PolicyNamed(const std::string& name, const YamlNode& at,
-                                            const Task& task) {
-  Result<std::unique_ptr<Policy>> policy = MakePolicy(name, task);
-  if (policy || at.IsNull()) return policy;
-  return at.Refuse(policy.error().message);
-}
-
-Result<ApplicationOptions> OptionsOf(const Config& config, std::string name, const LatencyLaw& law,
-                                     const MigrationOptions& objective) {
-  ApplicationOptions options{.name = std::move(name),
-                             .task = std::make_shared<const MigrationTask>(objective),
-                             .law = law,
-                             .guard = config.migration->budgets,
-                             .rest = config.migration->rest,
-                             .staleness = config.staleness,
-                             .canary = config.migration->canary};
-  const MigrationConfig& migration = *config.migration;
-  options.objective = ObjectiveText(objective);
-  TRY_ASSIGN(options.policy, PolicyNamed(migration.policy, migration.policy_node, *options.task));
-  TRY_ASSIGN(options.policy_name, NameOfPolicy(migration.policy));
-  if (!migration.baseline.empty()) {
-    TRY_ASSIGN(options.baseline,
-               PolicyNamed(migration.baseline, migration.baseline_node, *options.task));
-  }
-  return options;
-}
-
-// What is outside of the scope is not judged: an application that reaches there is refused.
-Result<void> CheckScope(const Config& config, const std::filesystem::path& path,
-                        const Application& application) {
-  const auto& scope = config.scope.namespaces;
-  if (scope.empty()) return {};
-  for (size_t w = 0; w < application.objects.size(); ++w) {
-    const WorkloadObject& object = application.objects[w];
-    const bool inside = object.is_external() || std::find(scope.begin(), scope.end(),
-                                                          object.object_namespace) != scope.end();
-    if (inside) continue;
-    return Fail(ErrorCode::kFailedPrecondition,
-                "{}: `workloads.{}`: its namespace {} is outside of the scope of {}", path.string(),
-                application.catalog->workloads[w].name, object.object_namespace,
-                config.path.string());
-  }
-  return {};
+OrderedJson JsonOf(const TraceStanding& standing) {
+  return {{"read_ms", standing.read_at},
+          {"traces", standing.traces},
+          {"changes", standing.changes},
+          {"last_change", standing.last_change},
+          {"trouble", standing.trouble}};
 }
 
 // What stands for a workload outside of the cluster: no pod and no node that kubectl shows.
@@ -98,243 +62,31 @@ Outside OutsideOf(const Application* application, const State& state) {
   return outside;
 }
 
-std::string ScopeInWords(const Config& config) {
-  if (config.cluster.is_simulated()) return "all of the simulated cluster";
-  std::string text = config.scope.namespaces.empty()
-                         ? "the namespaces of the applications"
-                         : fmt::format("namespaces {}", fmt::join(config.scope.namespaces, ", "));
-  if (!config.scope.pods.requirements.empty()) text += ", pods that the selector picks";
-  return text;
+using Runs = std::vector<std::unique_ptr<ApplicationRun>>;
+
+bool AnyMoves(const Runs& runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run->is_moving(); });
 }
 
-std::string InWords(const SignalsConfig& signals) {
-  return fmt::format("{} of {}, every {}{}{}; {} measured as latency{}", signals.queries.size(),
-                     fmt::join(signals.urls, ", "), FormatDuration(signals.period),
-                     signals.header_files.empty() ? "" : ", with headers from a file",
-                     signals.ca_file.empty() ? "" : ", by " + signals.ca_file.string(),
-                     signals.latencies.size(),
-                     signals.staleness ? fmt::format(", nothing decided on one older than {}",
-                                                     FormatDuration(*signals.staleness))
-                                       : "");
+bool AnyThinking(const Runs& runs) {
+  return std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run->is_thinking(); });
 }
 
-std::string TouchesInWords(const Config& config) {
-  const MigrationConfig& migration = *config.migration;
-  if (migration.mode < Mode::kCanary) {
-    return fmt::format("nothing{}: in {} moves are recorded, not made",
-                       migration.mode == Mode::kAdvise ? " but Events of its plans" : "",
-                       ModeName(migration.mode));
+// What is under way goes on without them.
+void AbandonRuns(const Runs& runs, std::string_view why) {
+  for (const auto& run : runs) {
+    if (const Result<void> done = run->Abandon(why); !done)
+      LogError("{}: {}", run->name(), done.error().message);
   }
-  const std::string whose = migration.mode == Mode::kCanary
-                                ? fmt::format("{:g} % of the workloads", 100 * migration.canary)
-                                : "all workloads";
-  if (config.cluster.is_simulated()) return fmt::format("pods of {}, simulated", whose);
-  return fmt::format("pods of {}, {} at a time: a replacement serves before its pod is evicted",
-                     whose, migration.moves.at_once);
-}
-
-}  // namespace
-
-Result<MigrationPlan> MigrationPlan::Make(const Config& config) {
-  MigrationPlan plan;
-  plan.config_ = config;
-  if (config.cluster.is_simulated()) {
-    if (!config.signals.IsNull()) {
-      return config.signals.Refuse("nothing measures a simulated cluster: leave it out");
-    }
-    TRY_ASSIGN(const Problem problem, Problem::Open(config.cluster.scenario));
-    TRY_ASSIGN(std::vector<StartState> starts,
-               DrawStarts(World(problem.scenario), config.cluster.seed, 1));
-    TRY_ASSIGN(ApplicationOptions options,
-               OptionsOf(config, problem.scenario->name, problem.law,
-                         config.migration->objective.value_or(problem.task->options())));
-    plan.parts_.push_back(
-        {std::move(options), {.application = nullptr, .start = std::move(starts[0].state)}});
-    return plan;
-  }
-  for (const std::filesystem::path& path : config.applications) {
-    TRY_ASSIGN(Application application, LoadApplication(path));
-    TRY(CheckScope(config, path, application));
-    TRY_ASSIGN(const LatencyLaw law, LatencyLaw::Named(application.law));
-    TRY_ASSIGN(ApplicationOptions options,
-               OptionsOf(config, application.name, law,
-                         config.migration->objective.value_or(MigrationOptions{})));
-    options.evidence.model = FingerprintOf(application);
-    const auto same = std::find_if(plan.parts_.begin(), plan.parts_.end(), [&](const Part& part) {
-      return part.options.name == application.name;
-    });
-    if (same != plan.parts_.end()) {
-      return Invalid("{}: another application is called {} as well", path.string(),
-                     application.name);
-    }
-    plan.parts_.push_back(
-        {std::move(options),
-         {.application = std::make_shared<const Application>(std::move(application)),
-          .start = {}}});
-  }
-  TRY(plan.ReadSignals());
-  return plan;
-}
-
-// Each latency that is measured belongs to an endpoint that there is.
-Result<void> MigrationPlan::ReadSignals() {
-  TRY_ASSIGN(const SignalsConfig all, ParseSignals(config_.signals, config_.path.parent_path()));
-  if (all.carbon && !config_.routing) {
-    return config_.signals.Refuse(
-        "`carbon` is of regions, and `decisions.routing` is missing: leave it out");
-  }
-  signals_ = all.Of(SignalsConfig::Whose::kCluster);
-  TRY(CheckFiles(signals_));
-  for (const LatencySignal& latency : signals_.latencies) {
-    const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& one) {
-      return one.options.name == latency.application;
-    });
-    if (part == parts_.end()) {
-      return config_.signals.Refuse(fmt::format("`latency.{}`: no application is called \"{}\"",
-                                                latency.signal, latency.application));
-    }
-    const auto& endpoints = part->watched.application->calls->endpoints;
-    const bool known = latency.endpoint.empty() ||
-                       std::any_of(endpoints.begin(), endpoints.end(), [&](const Endpoint& one) {
-                         return one.name == latency.endpoint;
-                       });
-    if (!known) {
-      return config_.signals.Refuse(fmt::format("`latency.{}`: {} has no endpoint \"{}\"",
-                                                latency.signal, latency.application,
-                                                latency.endpoint));
-    }
-  }
-  return {};
-}
-
-std::vector<WatchedApplication> MigrationPlan::Watched() const {
-  std::vector<WatchedApplication> watched;
-  for (const Part& part : parts_) watched.push_back(part.watched);
-  return watched;
-}
-
-// All applications have one policy and one objective.
-ModeLadder::Settings MigrationPlan::LadderSettings() const {
-  const ApplicationOptions& options = parts_.front().options;
-  return {.mode = config_.migration->mode,
-          .policy = options.policy_name,
-          .objective = options.objective};
-}
-
-std::string MigrationPlan::Describe() const {
-  const Config& config = config_;
-  std::string text;
-  const auto line = [&](std::string_view what, const std::string& value) {
-    text += fmt::format("{:<14}{}\n", what, value);
-  };
-  line("scope", ScopeInWords(config));
-  for (const Part& part : parts_) {
-    const bool simulated = config.cluster.is_simulated();
-    const State& start = part.watched.start;
-    const Catalog& catalog = simulated ? *start.catalog : *part.watched.application->catalog;
-    line("application",
-         fmt::format(
-             "{}: {} workloads{}, model {}", part.options.name, catalog.workload_count(),
-             simulated ? fmt::format(", {} pods on {} nodes", start.pods.size(), start.nodes.size())
-                       : "",
-             part.options.law.name));
-  }
-  line("migration",
-       fmt::format("{}; {} decides{}", ModeName(config.migration->mode), config.migration->policy,
-                   config.migration->baseline.empty()
-                       ? ""
-                       : fmt::format("; baseline for comparison: {}", config.migration->baseline)));
-  if (!signals_.urls.empty()) line("signals", InWords(signals_));
-  line("budgets",
-       fmt::format("at most {} moves a plan, {}; {}", config.migration->budgets.moves_per_plan,
-                   config.migration->budgets.benefit_factor
-                       ? fmt::format("a plan must gain {:g} times the cost of its steps",
-                                     *config.migration->budgets.benefit_factor)
-                       : "no minimum benefit",
-                   config.migration->budgets.pod_cooldown.count() > 0
-                       ? fmt::format("cooldown {} per moved pod",
-                                     FormatDuration(config.migration->budgets.pod_cooldown))
-                       : "no cooldown"));
-  line("turn",
-       fmt::format("looks every {}, plans an unchanged state again after {}, decides "
-                   "nothing on a state older than {}",
-                   FormatDuration(config.migration->interval),
-                   FormatDuration(config.migration->rest), FormatDuration(config.staleness)));
-  line("touches", TouchesInWords(config));
-  return text;
-}
-
-Result<std::unique_ptr<MigrationLoop>> MigrationLoop::Start(MigrationPlan plan, Host* host) {
-  std::unique_ptr<MigrationLoop> loop(new MigrationLoop(std::move(plan), host));
-  loop->evidence_ = std::make_unique<MigrationModeEvidence>(host->journal());
-  TRY_ASSIGN(loop->ladder_, ModeLadder::Open(kMigrationLadder, loop->plan_.LadderSettings(),
-                                             loop->evidence_.get(), host->journal()));
-  if (host->client() != nullptr) TRY(loop->OpenMoves());
-  loop->cluster_ = WatchedCluster::Open(loop->config(), host->clock(),
-                                        {.feed = host->feed(),
-                                         .telling = host->telling(),
-                                         .moves = loop->moves_.get(),
-                                         .identity = host->identity()},
-                                        loop->plan_.Watched());
-  return loop;
-}
-
-Result<void> MigrationLoop::OpenMoves() {
-  TRY_ASSIGN(auto client, kube::ApiClient::Open(host_->client()->access(), clock_));
-  moves_ = std::make_unique<MoveDriver>(std::move(client), config().migration->moves);
-  return {};
-}
-
-bool MigrationLoop::AnyMoves() const {
-  return std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->is_moving(); });
-}
-
-MigrationLoop::MigrationLoop(MigrationPlan plan, Host* host)
-    : plan_(std::move(plan)),
-      host_(host),
-      clock_(host->clock()),
-      fenced_(host->journal(), host->journal(),
-              {.leads = [this] { return host_->Leads(); },
-               .on_row = [this](const JournalRow& row) { TakeRow(row); }}),
-      corrector_(host->journal()),
-      due_(clock_->Now()) {}
-
-Result<void> MigrationLoop::Begin() {
-  if (const std::vector<std::string> missing = cluster_->Missing(); !missing.empty()) {
-    LogWarning("not seen: {}", fmt::join(missing, ", "));
-  }
-  MakeRuns();
-  return {};
-}
-
-void MigrationLoop::MakeRuns() {
-  runs_.clear();
-  corrector_ = ModelCorrector(host_->journal());
-  ledger_.Clear();
-  std::vector<std::string> names;
-  for (size_t i = 0; i < plan_.parts().size(); ++i) {
-    ApplicationOptions options = plan_.parts()[i].options;
-    options.ledger = &ledger_;
-    names.push_back(options.name);
-    runs_.push_back(std::make_unique<ApplicationRun>(options, cluster_->Of(i), cluster_->ActedOn(i),
-                                                     &fenced_, &fenced_));
-  }
-  RecallMoves();
-  evidence_->Watch(std::move(names));
-  told_.assign(runs_.size(), "");
-  next_ = 0;
-  goes_on_ = false;
-  signals_ = std::make_unique<SignalSource>(plan_.signals(), clock_);
 }
 
 // A restart or a reload forgets no cooldown, as far as the journal has it.
-void MigrationLoop::RecallMoves() {
-  const GuardOptions& budgets = config().migration->budgets;
+void RecallMoves(const GuardOptions& budgets, SqliteMoves* journal, const Runs& runs) {
   const auto kept = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::max<Duration>(budgets.return_cooldown, std::chrono::hours(1)));
-  for (const auto& run : runs_) {
+      std::max({budgets.return_cooldown, budgets.pod_cooldown, Duration(std::chrono::hours(1))}));
+  for (const auto& run : runs) {
     Result<std::vector<EarlierMove>> moves =
-        host_->journal()->MovesSince(run->name(), UnixNow() - kept.count());
+        journal->MovesSince(run->name(), UnixNow() - kept.count());
     if (moves) {
       run->Recall(*std::move(moves));
     } else {
@@ -342,6 +94,80 @@ void MigrationLoop::RecallMoves() {
                  moves.error().message);
     }
   }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MigrationLoop>> MigrationLoop::Start(MigrationPlan plan, HostParts* host) {
+  std::unique_ptr<MigrationLoop> loop(new MigrationLoop(std::move(plan), host));
+  loop->evidence_ = std::make_unique<MigrationModeEvidence>(host->journal->moves());
+  TRY_ASSIGN(loop->ladder_, ModeLadder::Open(kMigrationLadder, loop->plan_.LadderSettings(),
+                                             loop->evidence_.get(), host->journal->modes()));
+  if (host->own.client != nullptr) {
+    TRY_ASSIGN(auto client, kube::ApiClient::Open(host->own.client->access(), host->clock));
+    loop->moves_ = std::make_unique<MoveDriver>(std::move(client), loop->config().migration->moves);
+  }
+  loop->cluster_ = WatchedCluster::Open(loop->config(), host->clock,
+                                        {.feed = host->own.feed.get(),
+                                         .telling = host->own.telling.get(),
+                                         .moves = loop->moves_.get(),
+                                         .identity = host->identity},
+                                        loop->plan_.Watched());
+  return loop;
+}
+
+MigrationLoop::MigrationLoop(MigrationPlan plan, HostParts* host)
+    : plan_(std::move(plan)),
+      host_(host),
+      clock_(host->clock),
+      fenced_(host->journal->moves(), host->journal->moves(),
+              {.leads = [this] { return host_->Leads(); },
+               .on_row = [this](const JournalRow& row) { TakeRow(row); }}),
+      left_(&fenced_, host->journal_health.get()),
+      corrector_(host->journal->moves()),
+      due_(clock_->Now()) {}
+
+Result<void> MigrationLoop::Begin() {
+  if (const std::vector<std::string> missing = cluster_->Missing(); !missing.empty()) {
+    LogWarning("not seen: {}", fmt::join(missing, ", "));
+  }
+  OpenSources();
+  MakeRuns();
+  return {};
+}
+
+void MigrationLoop::OpenSources() {
+  signals_ = std::make_unique<SignalSource>(plan_.signals(), clock_);
+  traces_ = std::make_unique<CallsSource>(config().traces, clock_);
+}
+
+void MigrationLoop::MakeRuns() {
+  runs_.clear();
+  corrector_ = ModelCorrector(host_->journal->moves());
+  ledger_.Clear();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < plan_.parts().size(); ++i) {
+    ApplicationOptions options = plan_.parts()[i].options;
+    options.thinker = &thinker_;
+    options.ledger = &ledger_;
+    options.guard.leaves = [this](std::string_view node) { return cluster_->Leaves(node); };
+    options.guard.start_time = [this, i](WorkloadId workload) { return StartTimeOf(i, workload); };
+    names.push_back(options.name);
+    runs_.push_back(std::make_unique<ApplicationRun>(options, cluster_->Of(i), cluster_->ActedOn(i),
+                                                     &fenced_, &fenced_));
+  }
+  RecallMoves(config().migration->budgets, host_->journal->moves(), runs_);
+  evidence_->Watch(std::move(names));
+  told_.assign(runs_.size(), "");
+  next_ = 0;
+  goes_on_ = false;
+}
+
+Duration MigrationLoop::StartTimeOf(size_t part, WorkloadId workload) const {
+  const Application* application = plan_.parts()[part].watched.application.get();
+  if (application == nullptr) return Duration(0);
+  const std::chrono::duration<double> warm_up(application->warm_up_s[workload]);
+  return cluster_->StartTimeOf(part, workload) + std::chrono::duration_cast<Duration>(warm_up);
 }
 
 void MigrationLoop::AskSignals() {
@@ -355,18 +181,43 @@ void MigrationLoop::AskSignals() {
   signals_->Turn(entities);
 }
 
+// A plan is judged by one Model from its beginning to its end as far as pods are moved by it; what
+// is known of them changes between moves.
+void MigrationLoop::FollowTraces() {
+  if (traces_->IsDue()) {
+    std::vector<CallsSource::Asked> asked;
+    for (size_t i = 0; i < runs_.size(); ++i)
+      asked.push_back({*cluster_->PlacesOf(i), plan_.parts()[i].new_endpoints});
+    traces_->Read(std::move(asked));
+  }
+  if (AnyMoves(runs_) || AnyThinking(runs_)) return;
+  bool has_changed = false;
+  std::vector<std::shared_ptr<const Application>> changed = traces_->Take();
+  for (size_t i = 0; i < changed.size(); ++i) {
+    if (changed[i] == nullptr) continue;
+    plan_.SetApplication(i, std::move(changed[i]));
+    has_changed = true;
+  }
+  if (!has_changed) return;
+  runs_.clear();
+  cluster_->Watch(plan_.Watched(), plan_.config());
+  MakeRuns();
+}
+
 SwitchedKind MigrationLoop::Kind() const {
   return {.name = kMigrationLadder.name, .configured = ladder_->mode()};
 }
 
 // What was resumed, or has come to lead, does not wait for its next turn.
 void MigrationLoop::FollowMode() {
-  const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
+  const Mode mode = host_->Leads() ? host_->switches.Effective(ladder_->mode()) : Mode::kOff;
   // Outside of its windows it advises. A move that has begun goes on.
   const bool may_move = window_.IsOpen(config().migration->windows, UnixNow());
   const Mode before = std::exchange(mode_, may_move ? mode : std::min(mode, Mode::kAdvise));
   if (mode_ != before) due_ = clock_->Now();
   if (moves_ == nullptr) return;
+  // Paused, it undoes what an earlier process has left: it has the rights.
+  if (host_->Leads() && ladder_->mode() >= Mode::kCanary) moves_->Start();
   moves_->Say(!host_->Leads()         ? MoveDriver::Word::kNothing
               : mode >= Mode::kCanary ? MoveDriver::Word::kAct
                                       : MoveDriver::Word::kUndo);
@@ -379,24 +230,29 @@ void MigrationLoop::EndActing() {
     // Once more, for what has ended meanwhile.
     if (run->is_moving()) static_cast<void>(run->Turn(Mode::kOff, {}));
   }
-  AbandonRuns("the process ended before the move");
+  left_.ConcludeAll(moves_.get());
+  AbandonRuns(runs_, "the process ended before the move");
 }
 
-// What is under way goes on without them.
-void MigrationLoop::AbandonRuns(std::string_view why) {
-  for (const auto& run : runs_) {
-    if (const Result<void> done = run->Abandon(why); !done)
-      LogError("{}: {}", run->name(), done.error().message);
+// What is under way goes on, and its end belongs to the decision that it began with.
+void MigrationLoop::LeaveMoves() {
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    auto move = cluster_->LetGo(i);
+    const std::optional<int64_t> row = move ? runs_[i]->HandOver() : std::nullopt;
+    if (row) left_.Add(runs_[i]->name(), *row, *std::move(move), moves_.get());
   }
+  AbandonRuns(runs_, "the configuration was reloaded during the move");
+  left_.Conclude(moves_.get());  // Before budgets count what is in flight.
 }
 
 Result<void> MigrationLoop::Reload(MigrationPlan plan) {
-  AbandonRuns("the configuration was reloaded during the move");
+  LeaveMoves();
   plan_ = std::move(plan);
   window_.Forget();
   runs_.clear();
   if (moves_ != nullptr) moves_->Configure(config().migration->moves);
   cluster_->Watch(plan_.Watched(), plan_.config());
+  OpenSources();
   MakeRuns();
   due_ = clock_->Now();
   return ladder_->Configure(plan_.LadderSettings());
@@ -404,7 +260,10 @@ Result<void> MigrationLoop::Reload(MigrationPlan plan) {
 
 // One application a turn: the other kinds of decision wait for no more than one of its decisions.
 bool MigrationLoop::Turn() {
-  if (next_ == 0) AskSignals();
+  if (next_ == 0) {
+    FollowTraces();
+    AskSignals();
+  }
   FollowMode();
   ApplicationRun& run = *runs_[next_];
   const int64_t plans = run.status().plans;
@@ -423,6 +282,13 @@ bool MigrationLoop::Turn() {
 }
 
 std::string MigrationLoop::WhyNoDecision(size_t run) const {
+  if (traces_->is_on()) {
+    if (traces_->IsFirstAwaited()) return "the first traces are being read";
+    const CallGraph& calls = *plan_.parts()[run].watched.application->calls;
+    if (calls.call_count() == static_cast<int>(calls.endpoints.size()))
+      return "its calls are not known: the file has none, and traces have shown none yet";
+  }
+  if (left_.Has(runs_[run]->name())) return "a move that began before the reload has not ended";
   std::string why = signals_->WhyTooOld(runs_[run]->name());
   return why.empty() ? cluster_->WhyBusy(run) : why;
 }
@@ -435,7 +301,7 @@ void MigrationLoop::TellProblem(const ApplicationRun& run) {
   const std::string& problem = run.status().problem;
   if (problem.empty() == told.empty()) return;
   if (problem.empty()) {
-    LogInfo("{}: goes on", run.name());
+    LogInfo("{}: decides again", run.name());
   } else {
     LogError("{}: {}", run.name(), problem);
   }
@@ -445,6 +311,103 @@ void MigrationLoop::TellProblem(const ApplicationRun& run) {
 std::chrono::milliseconds MigrationLoop::UntilDue() const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_ - clock_->Now());
   return std::max(left, std::chrono::milliseconds(0));
+}
+
+void MigrationLoop::Poll() {
+  cluster_->Poll();
+  left_.Conclude(moves_.get());
+  // What is under way is watched more closely than the cluster.
+  if (AnyMoves(runs_)) due_ = std::min(due_, clock_->Now() + kBetweenLooksAtMoves);
+  if (AnyThinking(runs_)) due_ = std::min(due_, clock_->Now() + kBetweenLooksAtThoughts);
+  signals_->Poll();  // A turn may be rarer than the deadline of a query.
+  FollowMode();
+}
+
+std::string MigrationLoop::JournalTrouble() const {
+  if (!fenced_.trouble().empty()) return fenced_.trouble();
+  const std::filesystem::path folder = config().journal.path.parent_path();
+  std::error_code ignored;
+  const auto space = std::filesystem::space(folder.empty() ? "." : folder, ignored);
+  return !ignored && space.available < kDiskBytesMin ? "the disk is full" : "";
+}
+
+void MigrationLoop::TakeRow(const JournalRow& row) {
+  host_->metrics.CountRow(row);
+  Tally& tally = tallies_[row.application];
+  if (row.step == 0) tally = {.before_ms = row.seen.latency_ms, .after_ms = row.seen.latency_ms};
+  if (row.fate == Fate::kFailed && !row.chosen.empty())
+    LogWarning("{}: pod {} was not moved: {}", row.application, row.chosen[0].pod, row.failure);
+  if (row.fate != Fate::kRecorded && row.fate != Fate::kDone) return;
+  if (tally.moves++ == 0) tally.first_pod = row.chosen.empty() ? "" : row.chosen[0].pod;
+  tally.after_ms = row.predicted.latency_ms;
+}
+
+void MigrationLoop::EndPlan(size_t run) {
+  const ApplicationRun& ended = *runs_[run];
+  const Tally tally = tallies_[ended.name()];
+  tallies_.erase(ended.name());
+  host_->metrics.CountPlan(ended.name(), tally.before_ms - tally.after_ms);
+  const Application* application = plan_.parts()[run].watched.application.get();
+  if (mode_ != Mode::kAdvise || tally.moves == 0 || application == nullptr) return;
+  const State& state = ended.state();
+  for (PodId pod = 0; pod < state.pods.size(); ++pod) {
+    if (state.names->pods[pod] != tally.first_pod) continue;
+    cluster_->Tell(application->objects[state.pods.workload[pod]], kWouldMove,
+                   fmt::format("{}: a plan of {} moves would change latency from {:.1f} to {:.1f} "
+                               "ms; in advise nothing was touched",
+                               ended.name(), tally.moves, tally.before_ms, tally.after_ms));
+    return;
+  }
+}
+
+// Once when it comes and once when it goes. What has not been answered yet is not in trouble.
+void MigrationLoop::TellSignals() {
+  if (!signals_->has_answers()) return;
+  const std::vector<std::string> troubles = signals_->Troubles();
+  if (troubles.empty() == !told_signals_) return;
+  told_signals_ = !troubles.empty();
+  if (!told_signals_) {
+    LogInfo("the signals are in order again");
+  } else {
+    LogWarning("signal {}{}; what was measured last stays, and ages", troubles[0],
+               troubles.size() > 1 ? fmt::format(", and {} more", troubles.size() - 1) : "");
+  }
+}
+
+std::string MigrationLoop::ClusterTrouble() const {
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const ApplicationRun& run = *runs_[i];
+    if (run.state().names == nullptr) {
+      return run.status().problem.empty() ? "not seen yet" : run.status().problem;
+    }
+    const Duration age = cluster_->Of(i)->Now() - run.state().at;
+    if (age > config().staleness + config().migration->interval + kUnseenGrace) {
+      return fmt::format("{}: what is known is {:.0f} s old", run.name(), Seconds(age));
+    }
+  }
+  return "";
+}
+
+void MigrationLoop::Report() {
+  RunMetrics* metrics = &host_->metrics;
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const State& state = runs_[i]->state();
+    if (state.names == nullptr) continue;
+    metrics->ShowApplication(*runs_[i], Seconds(cluster_->Of(i)->Now() - state.at));
+  }
+  metrics->ShowSignals(signals_->Standings());
+  TellSignals();
+  const Instant now = clock_->Now();
+  if (measured_ != Instant() && now - measured_ < kBetweenMeasures) return;
+  measured_ = now;
+  const Result<JournalExtent> extent = host_->journal->Extent();
+  const Result<std::vector<EvidenceSum>> evidence = host_->journal->moves()->MeasuredEvidence();
+  if (extent && evidence) metrics->ShowJournal(*extent, *evidence);
+}
+
+std::string MigrationLoop::Describe() const {
+  const MigrationConfig& migration = *config().migration;
+  return fmt::format("migration {}, policy {}", ModeName(ladder_->mode()), migration.policy);
 }
 
 OrderedJson MigrationLoop::Status() const {
@@ -491,6 +454,8 @@ OrderedJson MigrationLoop::Status() const {
          {"changes_seen", run.evidence().changes_seen()},
          {"changes_unmeasured", run.evidence().changes_unmeasured()},
          {"waiting_for_measurements", run.evidence().waiting()},
+         {"traces",
+          i < traces_->standings().size() ? JsonOf(traces_->standings()[i]) : OrderedJson(nullptr)},
          {"problem", status.problem}});
   }
   return json;

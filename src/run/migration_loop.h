@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -14,10 +13,12 @@
 #include "control/application_run.h"
 #include "control/migration_mode_evidence.h"
 #include "control/model_corrector.h"
-#include "control/sqlite_journal.h"
-#include "run/config.h"
+#include "run/calls_source.h"
 #include "run/decision_loop.h"
 #include "run/fenced_journal.h"
+#include "run/host_parts.h"
+#include "run/left_moves.h"
+#include "run/migration_plan.h"
 #include "run/move_driver.h"
 #include "run/move_window.h"
 #include "run/signal_source.h"
@@ -28,41 +29,12 @@
 
 namespace rudderfish {
 
-class Host;
-
-// What a configuration asks for, opened and checked: policies loaded, files read.
-class MigrationPlan {
- public:
-  struct Part {
-    ApplicationOptions options;
-    WatchedApplication watched;
-  };
-
-  static Result<MigrationPlan> Make(const Config& config);
-
-  const Config& config() const { return config_; }
-  const std::vector<Part>& parts() const { return parts_; }
-  std::vector<WatchedApplication> Watched() const;
-  ModeLadder::Settings LadderSettings() const;
-  const SignalsConfig& signals() const { return signals_; }
-
-  // What would be done, for people: --dry-run.
-  std::string Describe() const;
-
- private:
-  Result<void> ReadSignals();
-
-  Config config_;
-  std::vector<Part> parts_;
-  SignalsConfig signals_;
-};
-
 class MigrationLoop final : public DecisionLoop {
  public:
   static constexpr Duration kUndoLimit = std::chrono::seconds(2);  // Of moves, at the end.
 
   // Adds what it needs to the host's feed. The host outlives it.
-  static Result<std::unique_ptr<MigrationLoop>> Start(MigrationPlan plan, Host* host);
+  static Result<std::unique_ptr<MigrationLoop>> Start(MigrationPlan plan, HostParts* host);
 
   // Goes on by another plan, whose cluster and journal are the same ones. An error is the
   // journal's; the plan holds.
@@ -93,22 +65,22 @@ class MigrationLoop final : public DecisionLoop {
     double before_ms = 0, after_ms = 0;
   };
 
-  MigrationLoop(MigrationPlan plan, Host* host);
-  Result<void> OpenMoves();
-  bool AnyMoves() const;
+  MigrationLoop(MigrationPlan plan, HostParts* host);
+  void LeaveMoves();
   void TakeRow(const JournalRow& row);
   void EndPlan(size_t run);
   std::string WhyNoDecision(size_t run) const;
+  void OpenSources();
   void MakeRuns();
-  void RecallMoves();
-  void AbandonRuns(std::string_view why);
+  Duration StartTimeOf(size_t part, WorkloadId workload) const;
   void AskSignals();
+  void FollowTraces();
   void TellSignals();
   void TellProblem(const ApplicationRun& run);
   const Config& config() const { return plan_.config(); }
 
   MigrationPlan plan_;
-  Host* host_;
+  HostParts* host_;
   const Clock* clock_;
   FencedJournal fenced_;
   std::unique_ptr<MigrationModeEvidence> evidence_;
@@ -116,9 +88,12 @@ class MigrationLoop final : public DecisionLoop {
   std::unique_ptr<MoveDriver> moves_;  // Null: the cluster is simulated.
   std::unique_ptr<WatchedCluster> cluster_;
   MoveLedger ledger_;  // Of all runs.
+  Worker thinker_;     // Policies are asked on it: a slow one holds up no other kind of decision.
   std::vector<std::unique_ptr<ApplicationRun>> runs_;
+  LeftMoves left_;
   ModelCorrector corrector_;
   std::unique_ptr<SignalSource> signals_;
+  std::unique_ptr<CallsSource> traces_;
   std::vector<std::string> told_;         // [run] The problem that was logged last.
   std::map<std::string, Tally> tallies_;  // By application.
   size_t next_ = 0;                       // The run whose turn it is.

@@ -29,13 +29,18 @@ MoveDriver::~MoveDriver() {
   if (thread_.joinable()) thread_.join();
 }
 
+void MoveDriver::Start() {
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable() && !is_finishing_) thread_ = std::thread([this] { Work(); });
+}
+
 void MoveDriver::Say(Word word) {
+  if (word == Word::kAct) Start();
   const std::lock_guard lock(mutex_);
   if (is_finishing_) return;
   said_at_ = clock_->Now();
   if (word == word_) return;
   word_ = word;
-  if (word == Word::kAct && !thread_.joinable()) thread_ = std::thread([this] { Work(); });
   changed_.notify_all();
 }
 
@@ -71,6 +76,11 @@ void MoveDriver::Forget(uint64_t order) {
   if (ends_.erase(order) == 0) forgotten_.push_back(order);
 }
 
+bool MoveDriver::Cancel(uint64_t order) {
+  const std::lock_guard lock(mutex_);
+  return waiting_.erase(order) > 0;
+}
+
 std::vector<MoveDriver::Standing> MoveDriver::Standings() const {
   const std::lock_guard lock(mutex_);
   return standings_;
@@ -101,7 +111,7 @@ void MoveDriver::Work() {
     }
     if (const std::optional<Word> word = Hear()) {
       if (word == Word::kNothing) LetGo();
-      if (word == Word::kAct) TakeOverLeft();
+      if (word != Word::kNothing && !IsFinishing()) TakeOverLeft();
       StepAll(*word);
       BeginOrders(*word);
     }
@@ -116,6 +126,11 @@ std::optional<MoveDriver::Word> MoveDriver::Hear() {
   const std::lock_guard lock(mutex_);
   if (clock_->Now() - said_at_ > kWordLimit) return std::nullopt;
   return word_;
+}
+
+bool MoveDriver::IsFinishing() const {
+  const std::lock_guard lock(mutex_);
+  return is_finishing_;
 }
 
 void MoveDriver::LetGo() {
@@ -189,7 +204,7 @@ Result<void> MoveDriver::BeginOne(const Order& order, const Options& options, Po
   if (targets_ == nullptr) targets_ = std::make_unique<TargetCheck>(client_.get());
   busy_at_ = clock_->Now();
   TRY_ASSIGN(const std::string refusal,
-             targets_->WhyRefuses(pod.Key(), order.target, kTargetCheckLimit));
+             targets_->WhyRefuses(mover->pod(), order.target, kTargetCheckLimit));
   if (!refusal.empty()) {
     return Fail(ErrorCode::kFailedPrecondition, "pod {} cannot be moved to {}: {}", pod.Key(),
                 order.target, refusal);

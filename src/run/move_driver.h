@@ -51,7 +51,7 @@ class MoveDriver {
   // What may be done from now on.
   enum class Word {
     kNothing,  // Touch nothing: another instance leads. Ours are forgotten; it continues them.
-    kUndo,     // Begin none, and undo what can be undone.
+    kUndo,     // Begin none, and undo what can be undone, also of what an earlier process has left.
     kAct,      // Begin, and continue what an earlier process has left.
   };
   static constexpr Duration kWordLimit = std::chrono::seconds(5);
@@ -62,17 +62,20 @@ class MoveDriver {
     std::string why;        // What is awaited.
   };
 
-  // The client is the thread's, which begins with the first kAct.
+  // The client is the thread's, which begins with Start or the first kAct.
   MoveDriver(std::unique_ptr<kube::ApiClient> client, const Options& options);
   ~MoveDriver();
   MoveDriver(const MoveDriver&) = delete;
 
+  // Where moves may have been left to undo, though none may begin. Does nothing a second time.
+  void Start();
   void Say(Word word);
   void Configure(const Options& options);
 
   uint64_t Begin(Order order);              // Never 0.
   std::optional<End> Take(uint64_t order);  // Once it has ended; then it is forgotten.
   void Forget(uint64_t order);              // Its end is not asked for. It goes on.
+  bool Cancel(uint64_t order);              // False: it has begun, and goes on.
 
   std::vector<Standing> Standings() const;
   bool is_idle() const;
@@ -91,6 +94,7 @@ class MoveDriver {
 
   void Work();
   std::optional<Word> Hear();  // What holds now; nothing: the last word is too old.
+  bool IsFinishing() const;
   void LetGo();
   void BeginOrders(Word word);
   void FollowTargets();

@@ -132,6 +132,16 @@ TEST_F(MoveDriverTest, AMoveThatAnotherProcessLeftIsContinuedAndAnOldWordTouches
   EXPECT_TRUE(Within([&] { return driver_.is_idle(); })) << "another instance leads";
 }
 
+TEST_F(MoveDriverTest, AMoveThatAnotherProcessLeftIsUndoneWhileNoneMayBegin) {
+  listed_ = true;
+  driver_.Start();
+  driver_.Say(Word::kUndo);
+  ASSERT_TRUE(Within([&] { return !driver_.Standings().empty(); }));
+  EXPECT_EQ(driver_.Standings()[0].move.id, "m1");
+  EXPECT_TRUE(Within([&] { return Writes() > 0; }));  // The server refuses to undo it.
+  EXPECT_EQ(EndOf(driver_.Begin({{"shop", "web-1", "u1"}, "b"})), "moves are held back");
+}
+
 TEST_F(MoveDriverTest, WhatIsFinishedBeginsNothingMore) {
   driver_.Say(Word::kAct);
   driver_.Finish(seconds(5));

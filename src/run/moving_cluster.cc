@@ -18,6 +18,20 @@ MovingCluster::~MovingCluster() {
   }
 }
 
+std::optional<MovingCluster::LetGoMove> MovingCluster::LetGo() {
+  if (flights_.empty()) return std::nullopt;
+  const Flight& flight = flights_.front();
+  LetGoMove move{.order = flight.order, .end = {}, .tell = {}};
+  if (flight.has_ended) move.end = flight.ended.end;
+  move.tell = [on_end = calls_.on_end, ended = flight.ended](const MoveDriver::End& end) {
+    Ended told = ended;
+    told.end = end;
+    on_end(told);
+  };
+  flights_.erase(flights_.begin());
+  return move;
+}
+
 Result<void> MovingCluster::Refresh(State* state) {
   TRY(seen_->Refresh(state));
   if (last_.version != state->version || last_.names != state->names) last_ = *state;

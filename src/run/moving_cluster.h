@@ -38,6 +38,15 @@ class MovingCluster final : public Cluster {
   ~MovingCluster() override;
   MovingCluster(const MovingCluster&) = delete;
 
+  // The move that is under way, or has ended and is not seen yet, if there is one. Its end is not
+  // asked for here any more.
+  struct LetGoMove {
+    uint64_t order = 0;
+    std::optional<MoveDriver::End> end;                // It has ended, and on_end was called.
+    std::function<void(const MoveDriver::End&)> tell;  // Calls on_end, also once this is gone.
+  };
+  std::optional<LetGoMove> LetGo();
+
   Result<void> Refresh(State* state) override;
   void Submit(std::span<const Intent> intents, Completions* completions) override;
   std::chrono::nanoseconds Now() const override { return seen_->Now(); }

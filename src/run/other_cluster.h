@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/yaml.h"
+#include "control/mode.h"
 #include "kube/kubeconfig.h"
 
 // Clusters beside the one that a configuration names in `cluster`: of a route, of a Deployment, of
@@ -38,7 +39,8 @@ Result<void> FindOtherCluster(const YamlNode& node, OtherCluster* cluster);
 struct NamedCluster {
   std::string name;
   OtherCluster where;
-  YamlNode node;  // For messages.
+  YamlNode node;                  // For messages.
+  std::optional<Mode> kept_mode;  // Of placement there; nothing: the file's.
 
   bool operator==(const NamedCluster& other) const {
     return name == other.name && where == other.where;

@@ -38,7 +38,7 @@ class PlacementActuatorOfKube final : public PlacementActuator {
 
   // Where it had better go, while it waits for another scheduler.
   void TellAdvice(const PlacementComparison& advice);
-  // A canary has ended, by what came of its pods, of which this is the last.
+  // A canary has ended, by the outcomes of its pods, of which this is the last.
   void TellCanaryEnded(const PodIdentity& pod, const std::string& why);
 
   const kube::EventCounts& event_counts() const { return events_.counts(); }

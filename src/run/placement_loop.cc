@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "run/host.h"
+#include "kube/kubeconfig.h"
 #include "task/placement.h"
 
 namespace rudderfish {
@@ -28,20 +28,71 @@ PlacementConfig PlacementOf(const Config& config) {
   return {.mode = Mode::kOff, .scheduler_name = "", .choice = config.extender->choice};
 }
 
+ModeLadder::Settings SettingsOf(Mode mode, const LivePolicy& policy) {
+  return {.mode = mode,
+          .policy = std::string(policy.name()),
+          .objective = ObjectiveText(policy.objective())};
+}
+
+std::string PlacementLine(std::string_view what, std::string_view value) {
+  return fmt::format("{:<14}{}\n", what, value);
+}
+
+OrderedJson FallbacksJson(const SchedulerCounts& counts) {
+  OrderedJson json = OrderedJson::object();
+  for (size_t i = 1; i < counts.stepped_back.size(); ++i)
+    json[std::string(kStepBackNames[i])] = counts.stepped_back[i];
+  return json;
+}
+
+std::string WhatIsTouched(const PlacementConfig& placement, const std::string& policy) {
+  switch (placement.mode) {
+    case Mode::kOff:
+    case Mode::kShadow:
+      return "nothing: what it would do is recorded";
+    case Mode::kAdvise:
+      return "nothing but Events on pods that wait for another scheduler";
+    case Mode::kCanary:
+      return fmt::format("pods that name it: {:g} % are placed by {}, the others by kube-default",
+                         placement.canary * 100, policy);
+    case Mode::kEnforce:
+      break;
+  }
+  return fmt::format("pods that name it: all are placed by {}", policy);
+}
+
+// Empty: not known; `run` says why.
+std::string OwnServer(const Config& config) {
+  const auto access = kube::FindCluster(
+      {.kubeconfig = config.cluster.kubeconfig.string(), .context = config.cluster.context},
+      kube::KubeEnvironment::OfProcess());
+  return access ? access->server : "";
+}
+
+// How many nodes of each type the policy knows, and how many it does not count.
+OrderedJson TypesJson(const LivePolicy& policy, Scheduler* scheduler, LiveCluster* cluster) {
+  if (!policy.is_learned() || !policy.facts().TypesMatter()) return OrderedJson::object();
+  cluster->Read(scheduler->tables().Rules().nodes());
+  OrderedJson json = OrderedJson::object();
+  const std::vector<int> counts = cluster->CountTypes();
+  for (size_t i = 0; i < counts.size(); ++i) json[policy.facts().types[i]] = counts[i];
+  json["(unknown)"] = cluster->CountOutside();
+  return json;
+}
+
 }  // namespace
 
-PlacementLoop::PlacementLoop(Host* host, ClusterLink* link)
+PlacementLoop::PlacementLoop(HostParts* host, ClusterLink* link)
     : host_(host),
       link_(link),
       kind_(PlacementKind(link->name)),
-      config_(host->config()),
-      clock_(host->clock()),
-      late_(host->journal(), host->journal_health()),
+      config_(host->config),
+      clock_(host->clock),
+      late_(host->journal->placements(), host->journal_health.get()),
+      metrics_(host->server->metrics(), link->name),
       ends_written_(clock_->Now()) {}
 
-PlacementLoop::~PlacementLoop() = default;
-
-Result<std::unique_ptr<PlacementLoop>> PlacementLoop::Start(Host* host, ClusterLink* link) {
+Result<std::unique_ptr<PlacementLoop>> PlacementLoop::Start(HostParts* host, ClusterLink* link) {
   std::unique_ptr<PlacementLoop> loop(new PlacementLoop(host, link));
   TRY(loop->Open());
   return loop;
@@ -57,23 +108,25 @@ Result<void> PlacementLoop::Open() {
     TRY_ASSIGN(evidence_, PlacementModeEvidence::Open({.schedulers = placement.compare,
                                                        .canary = placement.canary,
                                                        .cluster = link_->name},
-                                                      host_->journal()));
-    TRY_ASSIGN(ladder_,
-               ModeLadder::Open({.name = kind_, .record = kPlacementLadder.record},
-                                SettingsOf(placement.mode), evidence_.get(), host_->journal()));
+                                                      host_->journal->placements()));
+    TRY_ASSIGN(ladder_, ModeLadder::Open({.name = kind_, .record = kPlacementLadder.record},
+                                         SettingsOf(placement.mode, *policy_), evidence_.get(),
+                                         host_->journal->modes()));
   }
+  permit_ = std::make_unique<PlacementPermit>(host_, link_, ladder_.get(), placement.canary);
   actuator_ = std::make_unique<PlacementActuatorOfKube>(
       link_->client.get(), link_->telling.get(),
-      placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, host_->identity(),
-      [this] { return MayAct(); });
+      placement.scheduler_name.empty() ? "rudderfish" : placement.scheduler_name, host_->identity,
+      [this] { return permit_->MayAct(); });
   scheduler_ = std::make_unique<Scheduler>(SchedulerOptions{.name = placement.scheduler_name,
                                                             .cluster = link_->name,
                                                             .bindings_max = placement.bindings_max,
                                                             .seed = rng.Next64()},
                                            clock_, policy_->NewScorer(), actuator_.get(), &late_,
-                                           [this] { return MayAct(); });
+                                           [this] { return permit_->MayAct(); });
   TRY(OpenComparer(placement));
   seen_ = std::make_unique<kube::SchedulingFollower>(clock_, comparer_.get());
+  permit_->Watch(seen_.get());
   link_->feed->Add(seen_.get(),
                    ladder_ == nullptr ? kube::EndedPods::kUntold : kube::EndedPods::kFailed);
   return {};
@@ -91,23 +144,18 @@ void PlacementLoop::FollowListing() {
   comparer_->EndUnseen();
 }
 
-ModeLadder::Settings PlacementLoop::SettingsOf(Mode mode) const {
-  return {.mode = mode,
-          .policy = std::string(policy_->name()),
-          .objective = ObjectiveText(policy_->objective())};
-}
-
 Result<void> PlacementLoop::Reload(const Config& config) {
   if (ladder_ == nullptr) return {};
-  return ladder_->Configure(SettingsOf(config.placement->mode));
+  return ladder_->Configure(SettingsOf(config.placement->mode, *policy_));
 }
 
 Result<void> PlacementLoop::OpenExtender() {
   // Any replica answers: grades change nothing by themselves.
-  TRY_ASSIGN(extender_, ExtenderServer::Start(
-                            *config_.extender, link_->client.get(), seen_.get(),
-                            &scheduler_->tables(), clock_, host_->server()->metrics(),
-                            [this](const PodIdentity& pod) { return WhyExtenderIsHeldFor(pod); }));
+  TRY_ASSIGN(extender_,
+             ExtenderServer::Start(
+                 *config_.extender, link_->client.get(), seen_.get(), &scheduler_->tables(), clock_,
+                 host_->server->metrics(),
+                 [this](const PodIdentity& pod) { return permit_->WhyExtenderIsHeldFor(pod); }));
   LogInfo("/prioritize and /filter at {}", fmt::join(extender_->addresses(), ", "));
   scheduler_->OnPlacedByOthers([this](const PodIdentity& pod) { extender_->NotePlaced(pod); });
   return {};
@@ -120,7 +168,8 @@ Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
                                  .objective_text = ObjectiveText(policy_->objective()),
                                  .cluster = link_->name,
                                  .settle = placement.settle},
-      clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(), host_->journal());
+      clock_, policy_->NewScorer(), policy_->NewCluster(), scheduler_.get(),
+      host_->journal->placements());
   comparer_->OnAdvice([this](const PlacementComparison& advice) {
     if (host_->Leads()) actuator_->TellAdvice(advice);
   });
@@ -129,7 +178,7 @@ Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
     comparer_->NoteOwnChoice(choice);
   });
   TRY_ASSIGN(const std::vector<UnendedComparison> unended,
-             host_->journal()->UnendedComparisons(link_->name));
+             host_->journal->placements()->UnendedComparisons(link_->name));
   for (const UnendedComparison& row : unended) {
     if (row.group == ComparisonGroup::kCanary) last_canary_ = row.pod;
   }
@@ -138,104 +187,31 @@ Result<void> PlacementLoop::OpenComparer(const PlacementConfig& placement) {
   return {};
 }
 
-Mode PlacementLoop::EffectiveMode() const { return host_->switches().Effective(Configured()); }
-
-// The ConfigMap counts, too: who does not know yet that it has been killed decides nothing.
-std::optional<Instant> PlacementLoop::FreshAsOf() const {
-  const std::optional<Instant> seen = link_->feed->FreshAsOf(*seen_);
-  if (host_->control() == nullptr || !seen) return seen;
-  const std::optional<Instant> told = host_->control()->reflector().FreshAsOf();
-  return told ? std::min(*seen, *told) : told;
-}
-
-bool PlacementLoop::IsFresh() const {
-  const std::optional<Instant> fresh = FreshAsOf();
-  return fresh && clock_->Now() - *fresh <= host_->config().staleness;
-}
-
-std::string PlacementLoop::Trouble() const {
-  const kube::ConfigMapWatch* control = host_->control();
-  const bool is_controls = control != nullptr && control->reflector().last_error();
-  if (!is_controls) return link_->feed->Trouble(*seen_);
-  return fmt::format("the ConfigMap of `control`: {}", control->reflector().last_error()->message);
-}
-
-std::string PlacementLoop::WhyNotFresh() const {
-  if (IsFresh()) return "";
-  return host_->control() != nullptr && !host_->control()->reflector().FreshAsOf()
-             ? "the ConfigMap of `control` has not been read"
-             : "what is seen of the cluster is too old";
-}
-
-std::string PlacementLoop::WhyNobodyPlaces() const {
-  if (!Serves()) {
-    const std::string why = host_->switches().Why(Configured());
-    return fmt::format("placement is in {}{}", ModeName(EffectiveMode()),
-                       why.empty() ? "" : ", " + why);
-  }
-  return host_->Leads() ? WhyNotFresh() : "another instance leads, or none yet";
-}
-
-// As after a start anew without the journal, where no Lease has kept what was promoted.
+// As after a restart without the journal, where no Lease has kept what was promoted.
 std::string PlacementLoop::WhoIsLeftWaiting() const {
-  const bool is_held_back = !host_->switches().Why(Configured()).empty();  // That is said already.
-  if (ladder_ == nullptr || is_held_back || !host_->Leads() || Serves()) return "";
+  if (!permit_->LeavesByMode()) return "";
   const size_t ours = comparer_->CountWaiting().ours;
   if (ours == 0) return "";
   return fmt::format(
       "{} pods with schedulerName {} are pending, and no scheduler places them: {}; promote "
       "placement (rudderfish promote {}), or set the mode in the file",
-      ours, scheduler_->name(), WhyNobodyPlaces(), kind_);
+      ours, scheduler_->name(), permit_->WhyNotPlacing(), kind_);
 }
 
 size_t PlacementLoop::CountUnserved() const {
-  const bool another_leads = !host_->Leads() && !host_->lease()->holder().empty();
-  if (ladder_ == nullptr || another_leads || MayAct()) return 0;
-  return comparer_->CountWaiting().ours;
-}
-
-// An extender alone grades from its start; beside `placement` it dares what that dares.
-std::string PlacementLoop::WhyExtenderIsHeld() const {
-  const Mode configured = ladder_ == nullptr ? Mode::kEnforce : Configured();
-  const Mode mode = host_->switches().Effective(configured);
-  if (mode < Mode::kCanary) {
-    std::string why = host_->switches().Why(configured);
-    return why.empty() ? fmt::format("placement is in {}", ModeName(mode)) : why;
-  }
-  return WhyNotFresh();
-}
-
-std::string PlacementLoop::WhyExtenderIsHeldFor(const PodIdentity& pod) const {
-  std::string why = WhyExtenderIsHeld();
-  if (!why.empty() || ladder_ == nullptr || EffectiveMode() != Mode::kCanary) return why;
-  return IsInShare(pod.uid, CanaryShare()) ? "" : "the pod is not of the canary's share";
-}
-
-// Whoever has begun to serve goes on in lower modes, by kube-default: the pods that name us have no
-// other scheduler.
-bool PlacementLoop::Serves() const {
-  const Mode mode = EffectiveMode();
-  return mode >= Mode::kCanary || (mode != Mode::kOff && ladder_->serves());
-}
-
-// Asked again right before a Binding goes out, however long it has waited.
-bool PlacementLoop::MayAct() const {
-  return !is_ending_ && Serves() && IsFresh() && host_->Leads();
-}
-
-// None while nothing can be written: it could do worse unseen, so that kube-default places.
-double PlacementLoop::CanaryShare() const {
-  return host_->journal_health()->trouble().empty() ? config_.placement->canary : 0;
+  return permit_->LeavesUnserved() ? comparer_->CountWaiting().ours : 0;
 }
 
 void PlacementLoop::FollowMode() {
-  const Mode mode = EffectiveMode();
+  const Mode mode = permit_->Effective();
   const bool advises = mode == Mode::kAdvise && host_->Leads();
   comparer_->SetComparing(mode == Mode::kOff ? Comparing::kNothing
                           : advises          ? Comparing::kAdvise
                                              : Comparing::kShadow);
   if (ladder_ == nullptr) return;
-  scheduler_->SetShare(mode == Mode::kEnforce ? 1 : mode == Mode::kCanary ? CanaryShare() : 0);
+  scheduler_->SetShare(mode == Mode::kEnforce  ? 1
+                       : mode == Mode::kCanary ? permit_->CanaryShare()
+                                               : 0);
 }
 
 void PlacementLoop::TellCanaryEnded(const std::string& why) {
@@ -251,12 +227,8 @@ milliseconds PlacementLoop::UntilDue() const {
   const Instant now = clock_->Now();
   const Duration between = ladder_ == nullptr ? Duration(kIdleWait) : Duration(kComparingWait);
   Duration due = std::max(turned_ + between - now, Duration::zero());
-  if (MayAct()) due = std::min(due, scheduler_->UntilDue());
+  if (permit_->MayAct()) due = std::min(due, scheduler_->UntilDue());
   return std::chrono::ceil<milliseconds>(due);
-}
-
-void PlacementLoop::NoteJournal(const Result<void>& written) {
-  if (!written) host_->journal_health()->Failed(written.error());
 }
 
 bool PlacementLoop::Turn() {
@@ -265,10 +237,10 @@ bool PlacementLoop::Turn() {
   if (!is_listed_) return false;  // What an earlier process left is measured on all that there is.
   FollowMode();
   scheduler_->TellChoices();
-  if (host_->journal_health()->MayTry()) NoteJournal(WriteDown(now));
-  if (!MayAct()) return false;
+  if (host_->journal_health->MayTry()) host_->journal_health->Note(WriteDown(now));
+  if (!permit_->MayAct()) return false;
   const Result<bool> turned = scheduler_->Turn();
-  if (!turned) host_->journal_health()->Failed(turned.error());
+  if (!turned) host_->journal_health->Failed(turned.error());
   return turned.value_or(false);
 }
 
@@ -282,13 +254,15 @@ Result<void> PlacementLoop::WriteDown(Instant now) {
 }
 
 void PlacementLoop::EndActing() {
-  is_ending_ = true;
-  NoteJournal(scheduler_->WriteEnds());
-  NoteJournal(late_.Flush());
-  NoteJournal(comparer_->Flush());
+  permit_->End();
+  host_->journal_health->Note(scheduler_->WriteEnds());
+  host_->journal_health->Note(late_.Flush());
+  host_->journal_health->Note(comparer_->Flush());
 }
 
-SwitchedKind PlacementLoop::Kind() const { return {.name = kind_, .configured = Configured()}; }
+SwitchedKind PlacementLoop::Kind() const {
+  return {.name = kind_, .configured = permit_->Configured()};
+}
 
 std::optional<OrderedJson> PlacementLoop::Explain(const std::string& key) {
   const std::optional<PendingStory> story = comparer_->Explain(key);
@@ -307,7 +281,7 @@ std::optional<OrderedJson> PlacementLoop::Explain(const std::string& key) {
                      {"gates", story->gates},
                      {"unmodelled", story->unmodelled},
                      {"opted_out", story->is_opted_out},
-                     {"held", is_ours ? WhyNobodyPlaces() : ""},
+                     {"held", is_ours ? permit_->WhyNotPlacing() : ""},
                      {"policy", scheduler_->policy()},
                      {"choice", story->choice},
                      {"refused", std::move(groups)}};
@@ -316,8 +290,111 @@ std::optional<OrderedJson> PlacementLoop::Explain(const std::string& key) {
 std::string PlacementLoop::Describe() const {
   if (!config_.placement)
     return fmt::format("extender for kube-scheduler, policy {}", config_.extender->choice.policy);
-  return fmt::format("{} {}, scheduler {}, policy {}", kind_, ModeName(Configured()),
+  return fmt::format("{} {}, scheduler {}, policy {}", kind_, ModeName(permit_->Configured()),
                      config_.placement->scheduler_name, policy_->name());
+}
+
+// The extender and what else there is of the own cluster is ready while another is not seen: that
+// is in `status` and in a metric of its own.
+std::string PlacementLoop::ClusterTrouble() const {
+  return link_->is_own() ? permit_->Unseen() : "";
+}
+
+void PlacementLoop::Count(ClusterCounts* counts) const {
+  counts->events_sent += actuator_->event_counts().sent;
+  counts->events_lost += actuator_->event_counts().dropped + actuator_->event_counts().failed;
+}
+
+void PlacementLoop::Report() {
+  const std::string left = WhoIsLeftWaiting();
+  if (!left.empty() && !has_told_who_waits_) LogWarning("{}", left);
+  has_told_who_waits_ = !left.empty();
+  metrics_.Show({.actuator = actuator_.get(),
+                 .scheduler = scheduler_.get(),
+                 .seen = seen_.get(),
+                 .unserved = CountUnserved(),
+                 .is_fresh = permit_->IsFresh()});
+}
+
+OrderedJson PlacementLoop::ExtenderJson() const {
+  const ExtenderServer::Counts counts = extender_->counts();
+  return {{"addresses", extender_->addresses()},
+          {"policy", config_.extender->choice.policy},
+          {"answered", counts.answered},
+          {"abstained", counts.abstained},
+          {"malformed", counts.malformed},
+          {"newest_malformed", extender_->newest_malformed()},
+          {"refused", counts.refused},
+          {"newest_refused", extender_->newest_refused()},
+          {"late", counts.late},
+          {"bypassed", counts.bypassed},
+          {"held", permit_->WhyExtenderIsHeld()}};
+}
+
+OrderedJson PlacementLoop::Status() const {
+  const SchedulerCounts& counts = scheduler_->counts();
+  const PlacementComparer::Waiting waiting = comparer_->CountWaiting();
+  const std::string trouble = link_->is_own() ? permit_->Trouble() : permit_->Unseen();
+  return {{"policy", scheduler_->policy()},
+          {"scheduler_name", scheduler_->name()},
+          {"nodes", scheduler_->tables().node_count()},
+          {"pods", scheduler_->tables().pod_count()},
+          {"active", scheduler_->queue().active()},
+          {"backing_off", scheduler_->queue().backing_off()},
+          {"unschedulable", scheduler_->queue().asleep()},
+          {"binding", scheduler_->bindings()},
+          {"waiting_for_others", waiting.others},
+          {"waiting_for_us", waiting.ours},
+          {"unserved", CountUnserved()},
+          {"bound", counts.bound},
+          {"decisions", counts.decisions},
+          {"conflicts", counts.conflicts},
+          {"lost_races", counts.lost_races},
+          {"by_policy", counts.by_policy},
+          {"fallbacks", FallbacksJson(counts)},
+          {"believes", policy_->Beliefs()},
+          {"types", TypesJson(*policy_, scheduler_.get(), cluster_.get())},
+          {"cluster", link_->name},
+          {"server", link_->client->access().server},
+          {"problem", trouble.empty() ? WhoIsLeftWaiting() : trouble}};
+}
+
+std::string PlacementKind(std::string_view cluster) {
+  return cluster.empty() ? "placement" : fmt::format("placement/{}", cluster);
+}
+
+Result<std::string> DescribePlacement(const Config& config) {
+  std::string text;
+  if (config.placement) {
+    TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.placement->choice));
+    text += PlacementLine(
+        "placement", fmt::format("{}; pods with schedulerName {}; {} decides; at most {} "
+                                 "bindings at a time",
+                                 ModeName(config.placement->mode), config.placement->scheduler_name,
+                                 policy.name(), config.placement->bindings_max));
+    text += PlacementLine("objective", ObjectiveText(policy.objective()));
+    if (policy.is_learned()) text += PlacementLine("believes", policy.Beliefs());
+    text += PlacementLine("touches", WhatIsTouched(*config.placement, policy.name()));
+    std::vector<NamedCluster> clusters = config.placement->clusters;
+    TRY(FindNamedClusters(&clusters, OwnServer(config)));
+    for (const NamedCluster& one : clusters) {
+      const Mode mode = one.kept_mode.value_or(config.placement->mode);
+      text += PlacementLine(
+          PlacementKind(one.name),
+          mode == config.placement->mode
+              ? fmt::format("the same in {}", one.where.access->server)
+              : fmt::format("{}; else the same in {}", ModeName(mode), one.where.access->server));
+    }
+  }
+  if (config.extender) {
+    TRY_ASSIGN(const LivePolicy policy, LoadPolicy(config.extender->choice));
+    TRY(CheckTls(*config.extender));
+    text += PlacementLine(
+        "extender", fmt::format("{}; {} grades, within {}", config.extender->listen, policy.name(),
+                                FormatDuration(config.extender->timeout)));
+    if (policy.is_learned()) text += PlacementLine("believes", policy.Beliefs());
+  }
+  return text;
 }
 
 }  // namespace rudderfish

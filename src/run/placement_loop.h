@@ -20,9 +20,11 @@
 #include "run/config.h"
 #include "run/decision_loop.h"
 #include "run/extender_server.h"
+#include "run/host_parts.h"
 #include "run/late_journal.h"
 #include "run/placement_actuator.h"
-#include "run/rights.h"
+#include "run/placement_metrics.h"
+#include "run/placement_permit.h"
 
 // The loop of placement in a Host: what it reads of a live cluster, the Scheduler for pods that
 // name it, the extender, and the modes they go by. Each cluster in which pods are placed has a loop
@@ -30,14 +32,11 @@
 
 namespace rudderfish {
 
-class Host;
-
 class PlacementLoop final : public DecisionLoop {
  public:
   // Adds what it needs to the link's feed. Both outlive it. The host has `decisions.placement` or
   // `extender`; that one is of the host's own cluster, and listens once the loop begins.
-  static Result<std::unique_ptr<PlacementLoop>> Start(Host* host, ClusterLink* link);
-  ~PlacementLoop() override;
+  static Result<std::unique_ptr<PlacementLoop>> Start(HostParts* host, ClusterLink* link);
 
   SwitchedKind Kind() const override;
   Result<void> Begin() override;
@@ -65,32 +64,16 @@ class PlacementLoop final : public DecisionLoop {
   OrderedJson ExtenderJson() const;                            // REQUIRES: there is one.
 
  private:
-  PlacementLoop(Host* host, ClusterLink* link);
+  PlacementLoop(HostParts* host, ClusterLink* link);
   Result<void> Open();
-  ModeLadder::Settings SettingsOf(Mode mode) const;
-  bool MayAct() const;
-  bool Serves() const;  // Pods that name us, as far as the mode goes.
-  Mode EffectiveMode() const;
-  Mode Configured() const { return ladder_ == nullptr ? Mode::kOff : ladder_->mode(); }
   Result<void> OpenComparer(const PlacementConfig& placement);
   Result<void> OpenExtender();
   void FollowListing();
-  std::optional<Instant> FreshAsOf() const;  // What decisions rest on; nothing: not seen yet.
-  bool IsFresh() const;
-  std::string Trouble() const;
-  std::string Unseen() const;            // Why what is seen is not recent enough; empty: it is.
-  std::string WhyNotFresh() const;       // Empty: what is seen is recent enough.
-  std::string WhyNobodyPlaces() const;   // Of the pods that name us; empty: we do.
-  std::string WhoIsLeftWaiting() const;  // By us, who lead; empty: nobody.
-  double CanaryShare() const;
-  size_t CountUnserved() const;           // Pods that name us and that nobody places.
-  std::string WhyExtenderIsHeld() const;  // Of all pods; empty: it is not.
-  std::string WhyExtenderIsHeldFor(const PodIdentity& pod) const;
+  std::string WhoIsLeftWaiting() const;  // By us as the leader; empty: none.
+  size_t CountUnserved() const;          // Pods that name us and are not placed.
   Result<void> WriteDown(Instant now);
-  void NoteJournal(const Result<void>& written);
-  OrderedJson TypesJson() const;
 
-  Host* host_;
+  HostParts* host_;
   ClusterLink* link_;
   const std::string kind_;  // placement, placement/us
   const Config config_;     // Its sections cannot change at run time, but for the mode.
@@ -98,26 +81,23 @@ class PlacementLoop final : public DecisionLoop {
   std::unique_ptr<PlacementActuatorOfKube> actuator_;
   std::unique_ptr<PlacementModeEvidence> evidence_;
   std::unique_ptr<ModeLadder> ladder_;  // Of `placement`; none: there is an extender alone.
+  std::unique_ptr<PlacementPermit> permit_;
   std::unique_ptr<LivePolicy> policy_;
   std::unique_ptr<LiveCluster> cluster_;  // For `status`.
   LateJournal late_;
+  PlacementMetrics metrics_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<PlacementComparer> comparer_;
   PodIdentity last_canary_;
   std::unique_ptr<kube::SchedulingFollower> seen_;
   std::unique_ptr<ExtenderServer> extender_;
   bool is_listed_ = false;  // All that there is in the cluster has been seen once.
-  bool is_ending_ = false;  // No Binding goes out any more.
-  std::array<int64_t, kStepBackNames.size()> steps_told_{};
   bool has_told_who_waits_ = false;
   Instant ends_written_, turned_;
 };
 
 // What would be done, for people: --dry-run.
 Result<std::string> DescribePlacement(const Config& config);
-
-// What placing asks of a cluster.
-std::vector<NeededRight> PlacementRights(Mode mode);
 
 // The kind that places in this cluster; empty: the configuration's own. placement, placement/us
 std::string PlacementKind(std::string_view cluster);

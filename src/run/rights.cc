@@ -128,6 +128,77 @@ std::vector<NeededRight> MigrationRights(Mode mode,
   return rights;
 }
 
+std::vector<NeededRight> PlacementRights(Mode mode) {
+  const std::span<const kube::ResourceNeed> needs = kube::SchedulingFollower::AllNeeds();
+  std::vector<NeededRight> rights;
+  for (const kube::Right& right : ClusterFeed::Rights(needs, Need::kNeeded))
+    rights.push_back({right, "without it nothing is placed", true});
+  for (const kube::Right& right : ClusterFeed::Rights(needs, Need::kWanted))
+    rights.push_back(
+        {right, "without it pods whose volumes CSI drivers attach are left waiting", false});
+  const auto add = [&](const char* verb, const char* group, const char* resource) {
+    rights.push_back(
+        {{.verb = verb, .group = group, .resource = resource, .name_space = "", .name = ""},
+         "the mode of placement needs it",
+         true});
+  };
+  if (mode >= Mode::kCanary) {
+    add("create", "", "pods/binding");
+    add("patch", "", "pods/status");
+  }
+  if (mode >= Mode::kAdvise) {
+    add("create", "events.k8s.io", "events");
+    add("patch", "events.k8s.io", "events");
+  }
+  return rights;
+}
+
+std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode) {
+  std::vector<NeededRight> rights;
+  const auto add = [&](const char* verb, std::string_view group, std::string_view resource,
+                       const ObjectChoice& object, bool is_named, const char* without) {
+    rights.push_back({{.verb = verb,
+                       .group = std::string(group),
+                       .resource = std::string(resource),
+                       .name_space = object.name_space,
+                       .name = is_named ? object.name : ""},
+                      without,
+                      true});
+  };
+  for (const RouteConfig& one : config.routes) {
+    const std::optional<PathObject> path = ObjectOf(one.path);
+    if (!path || one.cluster) continue;  // Rights in other clusters are for those to say.
+    if (path->is_of_clusters) {          // Events have no object to be about.
+      add("list", path->group, path->plural, *path->object, false, "without it nothing runs");
+      add("list", path->group, "managedclusters", *path->object, false, "without it nothing runs");
+      if (mode >= Mode::kCanary)
+        add("patch", path->group, "addonplacementscores/status", *path->object, false,
+            "no split is set without it");
+      continue;
+    }
+    add("get", path->group, path->plural, *path->object, true, "without it nothing runs");
+    if (path->shows_health)
+      add("list", "discovery.k8s.io", "endpointslices", *path->object, false,
+          "without it nothing runs");
+    if (mode < Mode::kAdvise) continue;
+    for (const char* verb : {"create", "patch"}) {
+      add(verb, "events.k8s.io", "events", *path->object, false, "the mode of routing needs it");
+    }
+    if (mode < Mode::kCanary) continue;
+    add("patch", path->group, path->plural, *path->object, true, "no split is set without it");
+  }
+  for (const CapacityConfig& one : config.capacity) {
+    if (!one.has_pods() || one.cluster->is_named) continue;
+    add("get", "apps", "deployments", one.deployment, true, "without it nothing runs");
+    add("list", "autoscaling", "horizontalpodautoscalers", one.deployment, false,
+        "without it nothing runs");
+    if (mode >= Mode::kEnforce)
+      add("patch", "apps", "deployments/scale", one.deployment, true,
+          "no number of pods is set without it");
+  }
+  return rights;
+}
+
 std::vector<Right> MoveRights(const std::string& name_space) {
   std::vector<Right> rights;
   for (const auto& [verb, group, resource] : kRightsOfMoves) {
@@ -183,7 +254,8 @@ Result<RightsReport> ReviewRights(const Config& config, const std::vector<Needed
   for (const NeededRight& one : once) asked.push_back(one.right);
   TRY_ASSIGN(const AllowedRights said, AskForRights(config, asked, limit));
   if (!said.not_reached.empty())
-    return RightsReport{.text = Line("reached", said.not_reached), .missing = {}};
+    return RightsReport{
+        .text = Line("reached", said.not_reached), .missing = {}, .is_reached = false};
   RightsReport report{.text = Line("reached", said.server), .missing = {}};
   std::vector<Right> needed;
   std::vector<std::pair<std::string_view, std::vector<Right>>> by_reason;  // In order.

@@ -39,6 +39,10 @@ std::vector<NeededRight> HostRights(const Config& config);
 // What migration asks for in this mode.
 std::vector<NeededRight> MigrationRights(Mode mode,
                                          const std::vector<const Application*>& applications);
+// What placing asks of a cluster.
+std::vector<NeededRight> PlacementRights(Mode mode);
+// What routing asks for, of the configuration's own cluster: rights in others are for those to say.
+std::vector<NeededRight> RoutingRights(const RoutingConfig& config, Mode mode);
 
 // What moving pods of a namespace needs; empty: of all namespaces.
 std::vector<kube::Right> MoveRights(const std::string& name_space);
@@ -51,6 +55,7 @@ Result<void> CheckMoveRights(kube::ApiClient* client, const std::string& name_sp
 struct RightsReport {
   std::string text;                  // Lines for people.
   std::vector<std::string> missing;  // Rules to add without which `run` would not start.
+  bool is_reached = true;            // The cluster answered.
 };
 
 // Asks for each right once. Errors as of AskForRights; a cluster that was not reached is a line.

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
 #include "base/units.h"
-#include "run/host.h"
 
 namespace rudderfish {
 namespace {
@@ -18,29 +18,64 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenAnswers(20);
 // A change that is sent later than this was decided on what is old.
 constexpr Duration kSendWithin = std::chrono::seconds(5);
-constexpr Duration kBetweenListens = std::chrono::seconds(2);
-constexpr Duration kReadWithin = std::chrono::seconds(3);
 constexpr std::string_view kWouldRoute = "WouldRoute", kRouted = "Routed";
+
+// What could not be looked at is not known, whatever was seen before.
+OrderedJson RegionsStatus(const RoutingPlan& plan, int service, const RoutingRound& round,
+                          int64_t decided_rounds) {
+  OrderedJson list = OrderedJson::array();
+  const auto& regions = plan.world->network->regions;
+  const bool is_seen = decided_rounds > 0 && round.problem().empty();
+  for (size_t r = 0; r < regions.size(); ++r) {
+    const RegionSight& seen = round.view().sights()[r];
+    const auto latency = round.view().Latency(static_cast<int>(r));
+    const size_t at = r * kNodePrices;
+    OrderedJson one{{"name", regions[r].name}, {"service", plan.ServiceName(service)}};
+    const auto show = [&](const char* key, OrderedJson value) {
+      one[key] = is_seen ? std::move(value) : OrderedJson(nullptr);
+    };
+    show("demand_per_s", seen.demand_per_s);
+    show("load_per_s", seen.load_per_s);
+    show("ready_nodes", seen.ready_nodes());
+    show("healthy", seen.reachable);
+    show("carbon_g_per_kwh", seen.carbon_g_per_kwh);
+    show("latency_ms", latency ? OrderedJson(latency->value * 1000) : OrderedJson(nullptr));
+    show("wanted_nodes", round.nodes().empty()
+                             ? OrderedJson(nullptr)
+                             : OrderedJson(round.nodes()[at] + round.nodes()[at + 1]));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
 
 }  // namespace
 
-Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(Ready ready, Host* host) {
+Result<std::unique_ptr<RoutingLoop>> RoutingLoop::Start(Ready ready, HostParts* host) {
   std::unique_ptr<RoutingLoop> loop(new RoutingLoop(std::move(ready.plan), host));
-  loop->evidence_ = std::make_unique<RoutingModeEvidence>(host->journal());
+  loop->evidence_ = std::make_unique<RoutingModeEvidence>(host->journal->routings());
   TRY_ASSIGN(loop->ladder_, ModeLadder::Open(kRoutingLadder,
                                              {.mode = loop->config().mode,
                                               .policy = loop->plan_.policy_name,
                                               .objective = loop->plan_.objective},
-                                             loop->evidence_.get(), host->journal()));
+                                             loop->evidence_.get(), host->journal->modes()));
   loop->Open(std::move(ready));
-  loop->Recall();
+  const Result<JournalReader> reader = JournalReader::Open(host->journal->path());
+  if (!reader) return loop;  // A journal that is closed knows of no rows.
+  for (Route& route : loop->routes_)
+    route.trial.Recall(*reader, route.name, loop->clock_->Now(), loop->config().settle);
   return loop;
 }
 
-RoutingLoop::RoutingLoop(RoutingPlan plan, Host* host)
-    : plan_(std::move(plan)), host_(host), clock_(host->clock()), due_(clock_->Now()) {}
+RoutingLoop::RoutingLoop(RoutingPlan plan, HostParts* host)
+    : plan_(std::move(plan)),
+      host_(host),
+      clock_(host->clock),
+      rows_(host->journal->routings(), [host] { return host->Leads(); }),
+      live_(&plan_, clock_),
+      capacity_(&plan_, clock_, &rows_),
+      due_(clock_->Now()) {}
 
-Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config, const RoutingPlan& plan) {
+Result<SignalsConfig> RoutingSignals(const Config& config, const RoutingPlan& plan) {
   TRY_ASSIGN(const SignalsConfig signals, ParseSignals(config.signals, config.path.parent_path()));
   TRY(CheckFiles(signals));
   SignalsConfig own = signals.Of(SignalsConfig::Whose::kRegions);
@@ -64,21 +99,21 @@ Result<SignalsConfig> RoutingLoop::SignalsOf(const Config& config, const Routing
 }
 
 Result<RoutingLoop::Ready> RoutingLoop::Prepare(RoutingPlan plan, const Config& config,
-                                                Host* host) {
+                                                HostParts* host) {
   Ready ready{.plan = std::move(plan), .signals = {}, .paths = {}, .xds = nullptr};
-  TRY_ASSIGN(ready.signals, SignalsOf(config, ready.plan));
+  TRY_ASSIGN(ready.signals, RoutingSignals(config, ready.plan));
   if (const auto& xds = ready.plan.config.xds) {
     TRY_ASSIGN(ready.xds, XdsServer::Open(ready.plan.config.XdsServices(), xds->kept));
   }
   for (CapacityConfig& one : ready.plan.config.capacity) {
-    if (one.has_pods() && !one.cluster->is_named) one.cluster->access = host->client()->access();
+    if (one.has_pods() && !one.cluster->is_named) one.cluster->access = host->own.client->access();
   }
   for (const RouteConfig& route : ready.plan.config.routes) {
     RouteDriver::Route path;
     if (ObjectOf(route.path)) {
       const kube::ClusterAccess& access =
-          route.cluster ? *route.cluster->access : host->client()->access();
-      TRY_ASSIGN(path.client, kube::ApiClient::Open(access, host->clock()));
+          route.cluster ? *route.cluster->access : host->own.client->access();
+      TRY_ASSIGN(path.client, kube::ApiClient::Open(access, host->clock));
     }
     path.enactor = MakeEnactor(route.path, path.client.get(), ready.xds.get());
     ready.paths.push_back(std::move(path));
@@ -91,43 +126,31 @@ void RoutingLoop::Open(Ready ready) {
   for (const Region& region : plan_.world->network->regions)
     entities_.regions.push_back(region.name);
   signals_ = std::make_unique<SignalSource>(ready.signals, clock_);
-  services_.clear();
-  for (int s = 0; s < plan_.services(); ++s)
-    services_.push_back({.round = std::make_unique<RoutingRound>(&plan_, s)});
+  rounds_.clear();
+  for (int s = 0; s < plan_.services(); ++s) rounds_.emplace_back(&plan_, s);
   std::vector<std::string> names;
   for (const RouteConfig& route : config().routes) names.push_back(route.name);
   evidence_->Watch(std::move(names));
-  if (host_->telling() != nullptr && events_ == nullptr) {
+  if (host_->own.telling != nullptr && events_ == nullptr) {
     events_ = std::make_unique<kube::EventRecorder>(
-        host_->telling(), kube::EventOptions{.instance = host_->identity()});
+        host_->own.telling.get(), kube::EventOptions{.instance = host_->identity});
   }
-  OpenRoutes(std::move(ready.paths), std::move(ready.xds));
-}
-
-void RoutingLoop::OpenRoutes(std::vector<RouteDriver::Route> paths,
-                             std::unique_ptr<XdsServer> xds) {
-  driver_.reset();  // Waits for the requests that are being sent.
-  xds_ = std::move(xds);
-  xds_due_ = clock_->Now();
-  for (const Route& route : routes_) {
-    if (route.setting)
-      Conclude(route.setting->row, {.fate = Fate::kUnknown, .failure = std::string(kReloaded)});
-  }
+  live_.Open(std::move(ready.paths), std::move(ready.xds));
   // A route of the same name keeps its change that is not measured yet, and how long it is held.
   std::vector<Route> before = std::exchange(routes_, {});
+  for (Route& route : before) {
+    if (const std::optional<int64_t> row = route.trial.End(std::nullopt))
+      rows_.Conclude(*row, {.fate = Fate::kUnknown, .failure = std::string(kReloaded)});
+  }
   for (const RouteConfig& named : config().routes) {
     const auto same = std::find_if(before.begin(), before.end(),
                                    [&](const Route& one) { return one.name == named.name; });
-    Route route{.name = named.name};
-    if (same != before.end()) {
-      route.change = std::move(same->change);
-      route.held_until = same->held_until;
-    }
-    routes_.push_back(std::move(route));
+    routes_.push_back({.name = named.name,
+                       .trial = same == before.end() ? SplitTrial() : std::move(same->trial),
+                       .last = {}});
   }
-  driver_ = std::make_unique<RouteDriver>(std::move(paths), clock_);
-  OpenCapacity();
-  phase_ = Phase::kWaiting;
+  capacity_.Open();
+  is_reading_ = false;
 }
 
 Result<void> RoutingLoop::Reload(Ready ready) {
@@ -142,148 +165,75 @@ SwitchedKind RoutingLoop::Kind() const {
   return {.name = kRoutingLadder.name, .configured = ladder_->mode()};
 }
 
-// Who leads no more hangs up: clients go to who does, and until then by what they were told last.
-void RoutingLoop::FollowXds() {
-  if (xds_ == nullptr) return;
-  if (!host_->Leads()) {
-    xds_->HangUp();
-    xds_trouble_.clear();
-    return;
-  }
-  if (xds_->port() != 0 || clock_->Now() < xds_due_) return;
-  xds_due_ = clock_->Now() + kBetweenListens;
-  const Result<void> listens = xds_->Listen(config().xds->listen);
-  if (listens) LogInfo("xDS is served on {}", config().xds->listen.address);
-  if (!listens && xds_trouble_.empty()) LogError("{}", listens.error().message);
-  xds_trouble_ = listens ? "" : listens.error().message;
-}
+// Who leads no more hangs up.
+void RoutingLoop::FollowLead() { host_->Leads() ? live_.Serve() : live_.HangUp(); }
 
 // What was resumed, or has come to lead, does not wait for its next turn.
 void RoutingLoop::FollowMode() {
-  FollowXds();
-  const Mode mode = host_->Leads() ? host_->switches().Effective(ladder_->mode()) : Mode::kOff;
-  if (mode < Mode::kCanary) driver_->DropSets();
-  if (mode < Mode::kEnforce && capacity_ != nullptr) capacity_->DropAims();
-  if (std::exchange(mode_, mode) != mode && phase_ == Phase::kWaiting) due_ = clock_->Now();
+  FollowLead();
+  const Mode mode = host_->Leads() ? host_->switches.Effective(ladder_->mode()) : Mode::kOff;
+  if (mode < Mode::kCanary) live_.driver().DropSets();
+  if (mode < Mode::kEnforce) capacity_.DropAims();
+  if (std::exchange(mode_, mode) != mode && !is_reading_) due_ = clock_->Now();
 }
 
 std::chrono::milliseconds RoutingLoop::UntilDue() const {
-  if (phase_ == Phase::kRead) return std::chrono::milliseconds(0);
-  if (phase_ == Phase::kReading) return kBetweenAnswers;
+  if (is_reading_) return live_.IsRead() ? std::chrono::milliseconds(0) : kBetweenAnswers;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due_ - clock_->Now());
   return std::max(left, std::chrono::milliseconds(0));
 }
 
 void RoutingLoop::Poll() {
-  FollowXds();
+  FollowLead();
   signals_->Turn(entities_);
-  while (std::optional<RouteDriver::Answer> answer = driver_->Take()) Take(*std::move(answer));
-  // A data path that does not answer is left out of this round.
-  const bool is_late = clock_->Now() - reading_since_ > kReadWithin;
-  if (phase_ == Phase::kReading &&
-      (is_late || std::none_of(routes_.begin(), routes_.end(),
-                               [](const Route& one) { return one.is_awaited; })))
-    phase_ = Phase::kRead;
+  while (const std::optional<LiveRoutes::SetEnd> set = live_.Take()) {
+    const bool stands = set->failure.empty();
+    const std::optional<int64_t> row =
+        routes_[set->route].trial.End(stands ? std::optional(set->at) : std::nullopt);
+    if (!row) continue;
+    if (stands) ++changes_;
+    rows_.Conclude(*row, {.fate = stands ? Fate::kDone : Fate::kFailed, .failure = set->failure});
+  }
 }
 
 bool RoutingLoop::Turn() {
   FollowMode();
-  if (phase_ == Phase::kWaiting) {
+  if (!is_reading_) {
     due_ = clock_->Now() + config().interval;
-    if (mode_ != Mode::kOff) ReadAll();
-    return false;
-  }
-  if (phase_ == Phase::kRead) {
-    phase_ = Phase::kWaiting;
+    if (mode_ == Mode::kOff) return false;
+    live_.Read();
+    is_reading_ = true;
+  } else if (live_.IsRead()) {
+    is_reading_ = false;
     DecideAll();
   }
   return false;
 }
 
-void RoutingLoop::ReadAll() {
-  for (size_t i = 0; i < routes_.size(); ++i) {
-    if (driver_->is_busy(i)) continue;  // A split is being set there.
-    routes_[i].is_awaited = true;
-    driver_->Read(i);
-  }
-  phase_ = Phase::kReading;
-  reading_since_ = clock_->Now();
-}
-
-void RoutingLoop::Take(RouteDriver::Answer answer) {
-  Route& route = routes_[answer.route];
-  const RouteConfig& named = config().routes[answer.route];
-  route.is_awaited = false;
-  route.trouble = answer.standing ? "" : answer.standing.error().message;
-  if (answer.is_set) TakeSet(&route, answer);
-  if (answer.standing) {
-    route.standing = *std::move(answer.standing);
-    Close(named, &*route.standing);
-    route.read_at = answer.at;
-  }
-  if (route.trouble.empty() == route.told.empty()) return;
-  route.told = route.trouble;
-  if (route.trouble.empty()) {
-    LogInfo("route {}: goes on", named.name);
-  } else {
-    LogError("route {}: {}", named.name, route.trouble);
-  }
-}
-
-void RoutingLoop::TakeSet(Route* route, const RouteDriver::Answer& answer) {
-  if (!route->setting) return;
-  Change change = *std::exchange(route->setting, std::nullopt);
-  if (!answer.standing) {
-    Conclude(change.row, {.fate = Fate::kFailed, .failure = answer.standing.error().message});
-    return;
-  }
-  ++changes_;
-  Conclude(change.row, {.fate = Fate::kDone, .failure = ""});
-  change.at = answer.at;
-  route->change = std::move(change);
-}
-
-std::string RoutingLoop::WhyHeld(size_t route) const {
-  const Route& one = routes_[route];
-  const Instant now = clock_->Now();
-  if (now < one.held_until)
-    return fmt::format(
-        "the last change was taken back; the route is left alone for {} more",
-        FormatDuration(std::chrono::ceil<std::chrono::seconds>(one.held_until - now)));
-  if (one.change) return "the last change has not been measured yet";
-  return "";
-}
-
 std::vector<RouteNow> RoutingLoop::RoutesNow() const {
   std::vector<RouteNow> now;
   for (size_t i = 0; i < routes_.size(); ++i) {
-    const Route& route = routes_[i];
-    now.push_back({.standing = route.standing ? &*route.standing : nullptr,
-                   .weight_sum = driver_->weight_sum(i),
-                   .is_current = route.trouble.empty() && !driver_->is_busy(i),
-                   .why_held = WhyHeld(i)});
+    now.push_back(live_.Now(i));
+    now.back().why_held = routes_[i].trial.WhyHeld(clock_->Now());
   }
   return now;
 }
 
 void RoutingLoop::DecideAll() {
   if (mode_ == Mode::kOff) return;
-  ++rounds_;
-  TellHealthBySignal();
+  ++decided_rounds_;
+  live_.FollowHealth(signals_->values());
   for (int s = 0; s < plan_.services(); ++s) {
     LookAt(s);
-    if (services_[static_cast<size_t>(s)].problem.empty())
-      Measure(services_[static_cast<size_t>(s)]);
+    if (rounds_[static_cast<size_t>(s)].problem().empty()) Measure(s);
   }
   const std::vector<RouteNow> after = RoutesNow();  // Some may be held or busy by now.
   std::vector<RouteChoice> choices;
-  for (Service& service : services_) {
-    std::vector<RouteChoice> own = service.problem.empty()
-                                       ? service.round->Decide(after)
-                                       : service.round->DecideBlind(after, service.problem);
+  for (RoutingRound& round : rounds_) {
+    std::vector<RouteChoice> own = round.Decide(after);
     std::move(own.begin(), own.end(), std::back_inserter(choices));
   }
-  DecideCapacity();
+  capacity_.Decide(mode_, rounds_);
   for (RouteChoice& choice : choices) {
     const auto route =
         std::find_if(config().routes.begin(), config().routes.end(),
@@ -292,66 +242,34 @@ void RoutingLoop::DecideAll() {
   }
 }
 
-void RoutingLoop::LookAt(int index) {
-  Service* service = &services_[static_cast<size_t>(index)];
-  service->problem = service->round->Look(signals_->values(), RoutesNow(), PodsNow(index),
-                                          clock_->Now(), UnixNow());
-  if (service->problem.empty() != !service->told.empty()) return;
-  if (service->problem.empty()) {
-    LogInfo("routing: goes on");
-  } else {
-    LogWarning("routing: {}; the splits that stand are kept", service->problem);
-  }
-  service->told = service->problem;
+void RoutingLoop::LookAt(int service) {
+  RoutingRound& round = rounds_[static_cast<size_t>(service)];
+  const bool had_problem = !round.problem().empty();
+  const std::string problem = round.Look(signals_->values(), RoutesNow(), capacity_.PodsOf(service),
+                                         clock_->Now(), UnixNow());
+  if (problem.empty() && had_problem) LogInfo("routing: decides again");
+  if (!problem.empty() && !had_problem)
+    LogWarning("routing: {}; the splits that stand are kept", problem);
 }
 
-std::string RoutingLoop::Problem() const {
-  for (const Service& one : services_) {
-    if (!one.problem.empty()) return one.problem;
-  }
-  return "";
-}
-
-// Regions that may not serve what comes by a route.
-void RoutingLoop::Close(const RouteConfig& named, StandingWeights* standing) const {
-  const Split split = SplitOf(*standing, named.backends);
-  for (size_t i = 0; i < split.size(); ++i) {
-    const int region = plan_.RegionOf(split[i].region);
-    standing->backends[i].is_closed = region >= 0 && !plan_.Allows(named, region);
-  }
-}
-
-// Of data paths that do not show it.
-void RoutingLoop::TellHealthBySignal() {
-  std::vector<std::string> healthy;
-  for (const Region& region : plan_.world->network->regions) {
-    const SignalValue* value = signals_->values().Find(kHealthySignal, region.name);
-    const bool is_fresh =
-        value != nullptr && clock_->Now() - value->at <= config().limits.signals_max_age;
-    if (is_fresh && value->value > 0) healthy.push_back(region.name);
-  }
+// What was set on routes of a service is measured, and taken back where requests are slower.
+void RoutingLoop::Measure(int service) {
+  const RegionView& view = rounds_[static_cast<size_t>(service)].view();
   for (size_t i = 0; i < routes_.size(); ++i) {
-    if (!routes_[i].standing) continue;
-    TellHealth(healthy, config().routes[i].backends, &*routes_[i].standing);
-    TellEmptyRegions(i);
-  }
-}
-
-// Whatever a data path shows: where no pod is ready, not even a request for probing is served.
-void RoutingLoop::TellEmptyRegions(size_t route) {
-  const RouteConfig& named = config().routes[route];
-  const std::string service = plan_.ServiceName(plan_.ServiceOf(named));
-  const std::string signal =
-      service.empty() ? std::string(kPodsSignal) : fmt::format("{}/{}", service, kPodsSignal);
-  StandingWeights& standing = *routes_[route].standing;
-  const Split split = SplitOf(standing, named.backends);
-  for (size_t i = 0; i < split.size(); ++i) {
-    const SignalValue* pods = signals_->values().Find(signal, split[i].region);
-    if (pods == nullptr || pods->value >= 1 ||
-        clock_->Now() - pods->at > config().limits.signals_max_age)
-      continue;
-    standing.backends[i].is_healthy = false;
-    standing.backends[i].health = fmt::format("{} says that no pod serves", signal);
+    const RouteConfig& named = config().routes[i];
+    if (plan_.ServiceOf(named) != service) continue;
+    const RouteNow seen = live_.Now(i);
+    const auto outcome = routes_[i].trial.Measure(
+        named, seen, view.Latency(named.origin.empty() ? -1 : plan_.RegionOf(named.origin)),
+        clock_->Now(), config().settle);
+    if (!outcome) continue;
+    rows_.Conclude(outcome->change.row,
+                   {.fate = std::nullopt, .failure = "", .measured_ms = outcome->measured_ms});
+    if (!outcome->is_slower || !ActsOn(i)) continue;
+    routes_[i].trial.Hold(clock_->Now(), config().settle);
+    if (seen.standing == nullptr || live_.driver().is_busy(i)) continue;
+    if (std::optional<RouteChoice> back = TakeBack(plan_, named, seen, *outcome))
+      CarryOut(i, *std::move(back));
   }
 }
 
@@ -376,8 +294,8 @@ void RoutingLoop::CarryOut(size_t route, RouteChoice choice) {
   RoutingDecision& decision = choice.decision;
   decision.mode = std::string(ModeName(mode_));
   const bool changes = decision.verdict.allowed && choice.plan.changes;
-  if (!choice.plan.weights.empty() && choice.plan.changes && !driver_->is_busy(route))
-    decision.request = driver_->Request(route, choice.plan.weights);
+  if (!choice.plan.weights.empty() && choice.plan.changes && !live_.driver().is_busy(route))
+    decision.request = live_.driver().Request(route, choice.plan.weights);
   if (!decision.verdict.allowed) {
     decision.fate = Fate::kRefused;
   } else if (!changes) {
@@ -391,38 +309,23 @@ void RoutingLoop::CarryOut(size_t route, RouteChoice choice) {
     Send(route, std::move(choice));
     return;
   }
-  static_cast<void>(Append(decision));
+  static_cast<void>(rows_.Append(decision));
   if (decision.fate == Fate::kRecorded) Tell(route, decision);
 }
 
 void RoutingLoop::Send(size_t route, RouteChoice choice) {
   const RoutingDecision& decision = choice.decision;
-  if (driver_->is_busy(route) || !host_->Leads()) return;
-  const Result<int64_t> row = Append(decision);
+  if (live_.driver().is_busy(route) || !host_->Leads()) return;
+  const Result<int64_t> row = rows_.Append(decision);
   if (!row) return;
-  routes_[route].setting = Change{.row = *row,
-                                  .at = clock_->Now(),
-                                  .before = choice.plan.standing,
-                                  .after = choice.plan.review.split,
-                                  .measured_ms = decision.measured_now_ms,
-                                  .predicted_ms = decision.predicted_ms};
-  routes_[route].change.reset();
+  routes_[route].trial.Begin({.row = *row,
+                              .at = clock_->Now(),
+                              .before = choice.plan.standing,
+                              .after = choice.plan.review.split,
+                              .measured_ms = decision.measured_now_ms,
+                              .predicted_ms = decision.predicted_ms});
   Tell(route, decision);
-  driver_->Set(route, std::move(choice.plan), clock_->Now() + kSendWithin);
-}
-
-Result<int64_t> RoutingLoop::Append(const RoutingDecision& decision) {
-  Result<int64_t> row = host_->Leads()
-                            ? host_->journal()->AppendRouting(decision)
-                            : Fail(ErrorCode::kUnavailable, "it leads no more: nothing is decided");
-  journal_trouble_ =
-      row ? "" : row.error().message + "; no split is set until it can be written again";
-  return row;
-}
-
-void RoutingLoop::Conclude(int64_t row, const RoutingEnd& end) {
-  const Result<void> done = host_->journal()->ConcludeRouting(row, end);
-  if (!done) journal_trouble_ = done.error().message;
+  live_.driver().Set(route, std::move(choice.plan), clock_->Now() + kSendWithin);
 }
 
 void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
@@ -450,6 +353,85 @@ void RoutingLoop::Tell(size_t route, const RoutingDecision& decision) {
        .action = "Route",
        .note = note,
        .again = kube::Again::kAnotherNote});
+}
+
+std::string RoutingLoop::ClusterTrouble() const {
+  const std::string trouble = capacity_.Trouble();
+  return trouble.empty() ? live_.Trouble() : trouble;
+}
+
+void RoutingLoop::Count(ClusterCounts* counts) const {
+  if (events_ == nullptr) return;
+  counts->events_sent += events_->counts().sent;
+  counts->events_lost += events_->counts().dropped + events_->counts().failed;
+}
+
+void RoutingLoop::Report() {
+  RunMetrics* metrics = &host_->metrics;
+  metrics->ShowSignals(signals_->Standings());
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    if (routes_[i].last) metrics->ShowRoute(*routes_[i].last);
+    const auto* choice = std::get_if<XdsChoice>(&config().routes[i].path);
+    if (choice == nullptr) continue;
+    const XdsBoard& board = live_.xds().board();
+    metrics->ShowXdsClients(choice->service, board.Verdicts(choice->service).size());
+    for (const XdsRegionChoice& region : choice->regions) {
+      metrics->ShowXdsLoad(choice->service, region.region,
+                           board.LoadOf(choice->service, region.region));
+    }
+  }
+}
+
+OrderedJson RoutingLoop::Status() const {
+  const auto blind = std::find_if(rounds_.begin(), rounds_.end(),
+                                  [](const RoutingRound& one) { return !one.problem().empty(); });
+  OrderedJson json{{"policy", config().policy},
+                   {"baseline", config().baseline},
+                   {"problem", blind == rounds_.end() ? "" : blind->problem()},
+                   {"rounds", decided_rounds_},
+                   {"decisions", decisions_},
+                   {"changes", changes_},
+                   {"signals", JsonOf(signals_->Standings())},
+                   {"signal_troubles", signals_->Troubles()},
+                   {"regions", OrderedJson::array()},
+                   {"routes", OrderedJson::array()},
+                   {"capacity", capacity_.Status()}};
+  for (int s = 0; s < plan_.services(); ++s) {
+    const RoutingRound& round = rounds_[static_cast<size_t>(s)];
+    for (OrderedJson& one : RegionsStatus(plan_, s, round, decided_rounds_))
+      json["regions"].push_back(std::move(one));
+  }
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    const LiveRoute& route = live_.route(i);
+    const std::optional<RoutingDecision>& last = routes_[i].last;
+    OrderedJson one{{"name", config().routes[i].name},
+                    {"origin", config().routes[i].origin},
+                    {"target", route.standing ? route.standing->target : ""},
+                    {"problem", route.trouble},
+                    {"acts", ActsOn(i)},
+                    {"held", routes_[i].trial.WhyHeld(clock_->Now())},
+                    {"split", OrderedJson::object()},
+                    {"wanted", OrderedJson::object()},
+                    {"notes", route.standing ? route.standing->notes : std::vector<std::string>()}};
+    one["read_age_s"] =
+        route.standing ? OrderedJson(Seconds(clock_->Now() - route.read_at)) : OrderedJson(nullptr);
+    if (route.standing) {
+      for (const RegionShare& share : SplitOf(*route.standing, config().routes[i].backends))
+        one["split"][share.region] = share.share;
+    }
+    if (last) {
+      for (const RoutedRegion& region : last->regions) one["wanted"][region.region] = region.wanted;
+      one["fate"] = FateName(last->fate);
+      one["why"] = last->verdict.reason;
+      one["gain"] = last->gain;
+    }
+    json["routes"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string RoutingLoop::Describe() const {
+  return fmt::format("routing {}, policy {}", ModeName(ladder_->mode()), config().policy);
 }
 
 }  // namespace rudderfish

@@ -85,6 +85,15 @@ std::string RoutingRound::TakeStanding(const RouteConfig& route, const StandingW
 std::string RoutingRound::Look(const Signals& signals, std::span<const RouteNow> routes,
                                std::span<const std::optional<RegionPods>> pods, Instant now,
                                UnixMillis wall) {
+  problem_ = TakeRoutes(routes);
+  if (problem_.empty()) {
+    for (size_t r = 0; r < pods.size(); ++r) backends_[r].pods = pods[r];
+    problem_ = view_.Look(signals, backends_, standing_, now, wall);
+  }
+  return problem_;
+}
+
+std::string RoutingRound::TakeRoutes(std::span<const RouteNow> routes) {
   const RegionNetwork& network = *plan_->world->network;
   std::fill(standing_.begin(), standing_.end(), 0.0);
   for (int r = 0; r < network.size(); ++r) standing_[network.At(r, r)] = 1;
@@ -97,9 +106,7 @@ std::string RoutingRound::Look(const Signals& signals, std::span<const RouteNow>
       return why;
     is_any_on = true;
   }
-  if (!is_any_on) return "no route was read that serves requests";
-  for (size_t r = 0; r < pods.size(); ++r) backends_[r].pods = pods[r];
-  return view_.Look(signals, backends_, standing_, now, wall);
+  return is_any_on ? "" : "no route was read that serves requests";
 }
 
 RoutingQuestion RoutingRound::Ahead() const {
@@ -160,6 +167,7 @@ Result<SplitPlan> RoutingRound::PlanOf(const RouteConfig& route, const RouteNow&
 }
 
 std::vector<RouteChoice> RoutingRound::Decide(std::span<const RouteNow> routes) {
+  if (!problem_.empty()) return DecideBlind(routes);
   Ask(&policy_);
   if (baseline_.policy != nullptr) Ask(&baseline_);
   std::vector<RouteChoice> choices;
@@ -247,8 +255,7 @@ void RoutingRound::Judge(const RouteConfig& route, const RouteNow& now, RouteCho
   }
 }
 
-std::vector<RouteChoice> RoutingRound::DecideBlind(std::span<const RouteNow> routes,
-                                                   const std::string& why) {
+std::vector<RouteChoice> RoutingRound::DecideBlind(std::span<const RouteNow> routes) const {
   std::vector<RouteChoice> choices;
   for (size_t i = 0; i < routes.size(); ++i) {
     const RouteConfig& route = plan_->config.routes[i];
@@ -267,7 +274,7 @@ std::vector<RouteChoice> RoutingRound::DecideBlind(std::span<const RouteNow> rou
                                     .reasons = plan->review.reasons,
                                     .verdict = {.allowed = true, .reason = ""}},
                        .plan = *std::move(plan)};
-    choice.decision.reasons.push_back("nothing else is decided: " + why);
+    choice.decision.reasons.push_back("nothing else is decided: " + problem_);
     for (size_t r = 0; r < now.size(); ++r) {
       choice.decision.regions.push_back({.region = now[r].region,
                                          .now = now[r].share,

@@ -38,19 +38,17 @@ class RoutingRound {
   // Of the routes of one service. `plan` outlives it.
   RoutingRound(const RoutingPlan* plan, int service);
 
-  // Looks at regions and routes. Returns why nothing can be decided; empty: Decide may be called.
+  // Looks at regions and routes. Returns why nothing can be decided; empty: all can.
   // `pods` [region]: that its capacity shows; empty: none does.
   std::string Look(const Signals& signals, std::span<const RouteNow> routes,
                    std::span<const std::optional<RegionPods>> pods, Instant now, UnixMillis wall);
 
-  // One choice for each route of its service that is current. REQUIRES: Look returned nothing;
-  // `routes` are the same ones, all of the configuration.
+  // One choice for each route of its service that is current. Where nothing can be decided, regions
+  // that are not healthy get no requests any more, and nothing else changes. `routes` are those
+  // that Look has seen, all of the configuration.
   std::vector<RouteChoice> Decide(std::span<const RouteNow> routes);
 
-  // The same where Look said `why`: regions that are not healthy get no requests any more, and
-  // nothing else changes.
-  std::vector<RouteChoice> DecideBlind(std::span<const RouteNow> routes, const std::string& why);
-
+  const std::string& problem() const { return problem_; }  // As Look returned it last.
   const RegionView& view() const { return view_; }
   std::span<const int> nodes() const { return policy_.nodes; }  // [region][price] Wanted.
 
@@ -63,6 +61,8 @@ class RoutingRound {
   };
 
   bool IsMine(size_t route) const;
+  std::vector<RouteChoice> DecideBlind(std::span<const RouteNow> routes) const;
+  std::string TakeRoutes(std::span<const RouteNow> routes);
   void Ask(Asked* asked);
   // What predictions are about: the scenario's interval, as queues take their time.
   RoutingQuestion Ahead() const;
@@ -79,6 +79,7 @@ class RoutingRound {
   const RoutingPlan* plan_;
   int service_;
   RegionView view_;
+  std::string problem_;
   std::vector<double> standing_;              // [origin][target]
   std::vector<RegionBackendSight> backends_;  // [region]
   Asked policy_, baseline_;

@@ -140,19 +140,18 @@ TEST_F(RoutingRoundTest, AChangeThatGainsTooLittleIsNotMade) {
 
 TEST_F(RoutingRoundTest, WithoutSignalsOnlyWhatIsDeadIsDrained) {
   signals_.columns.clear();
-  const std::string why = Look();
-  EXPECT_THAT(why, HasSubstr("demand_per_s of region eu was not measured yet"));
-  EXPECT_THAT(round_->DecideBlind(now_, why), IsEmpty());
+  EXPECT_THAT(Look(), HasSubstr("demand_per_s of region eu was not measured yet"));
+  EXPECT_THAT(round_->Decide(now_), IsEmpty());
   standing_.backends[0].is_healthy = false;
   standing_.backends[0].health = "stopped";
   Look();
-  const std::vector<RouteChoice> choices = round_->DecideBlind(now_, why);
+  const std::vector<RouteChoice> choices = round_->Decide(now_);
   ASSERT_EQ(choices.size(), 1);
   EXPECT_EQ(choices[0].plan.weights, (std::vector<int64_t>{0, 256}));
   EXPECT_THAT(choices[0].decision.reasons.back(), HasSubstr("nothing else is decided"));
   // If nothing is healthy, what stands is kept.
   standing_.backends[1].is_healthy = false;
-  EXPECT_THAT(round_->DecideBlind(now_, why), IsEmpty());
+  EXPECT_THAT(round_->Decide(now_), IsEmpty());
 }
 
 TEST_F(RoutingRoundTest, WhatIsTooOldOrNotKnownIsSaid) {

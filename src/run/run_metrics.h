@@ -12,7 +12,7 @@
 #include "control/journal.h"
 #include "control/mode.h"
 #include "control/routing_decision.h"
-#include "control/sqlite_journal.h"
+#include "control/sqlite_database.h"
 #include "kube/cluster_feed.h"
 #include "run/signal_source.h"
 

@@ -9,7 +9,7 @@
 #include "control/kept_mode.h"
 #include "control/mode.h"
 #include "control/mode_ladder.h"
-#include "control/sqlite_journal.h"
+#include "control/sqlite_modes.h"
 #include "kube/lease.h"
 
 // How far a process may go, as it outlives it: whether it is paused, and the mode that each kind of
@@ -24,7 +24,7 @@ namespace rudderfish {
 class SharedStanding {
  public:
   struct Parts {
-    SqliteJournal* journal = nullptr;
+    SqliteModes* journal = nullptr;
     ModeSwitch* switches = nullptr;
     std::vector<ModeLadder*> ladders;
     kube::LeaseElection* lease = nullptr;  // None: no other instance shares it.
@@ -34,7 +34,7 @@ class SharedStanding {
   // All outlive it. A pause that was kept holds from now on.
   static Result<SharedStanding> Open(Parts parts);
 
-  // Whoever leads has changed.
+  // This instance has begun or ceased to lead.
   Result<void> TakeSeat();
 
   // Takes what the leader has said, or says it. Cheap where nothing has changed. An error is the

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/sqlite_journal.h"
 #include "tests/support/test_folder.h"
 
 // Of one instance; of several, which share a Lease: tests/modes_test.py.
@@ -16,13 +17,14 @@ using Source = ModeSwitch::Source;
 class SharedStandingTest : public ::testing::Test {
  protected:
   void SetUp() override { Start(); }
-  // As a process that is started anew.
+  // As a restarted process.
   void Start() {
     standing_.reset();
     journal_.reset();
     switches_ = {};
     journal_ = SqliteJournal::Open(folder_ / "j.db", {}).value();
-    standing_ = SharedStanding::Open({.journal = journal_.get(), .switches = &switches_}).value();
+    standing_ =
+        SharedStanding::Open({.journal = journal_->modes(), .switches = &switches_}).value();
   }
   void Say(bool paused) {
     switches_.Set(Source::kSocket, {.paused = paused});

@@ -38,7 +38,7 @@ struct LatencySignal {
 struct SignalsConfig {
   std::vector<std::string> urls;  // Replicas of one Prometheus; none: nothing is asked.
   Duration period = std::chrono::seconds(15);
-  HeaderFiles header_files;           // Read anew for each round.
+  HeaderFiles header_files;           // Reloaded for each round.
   std::filesystem::path ca_file;      // For https; empty: the system's.
   std::optional<Duration> staleness;  // Of latencies; none: decisions do not ask for them.
   std::vector<SignalQuery> queries;

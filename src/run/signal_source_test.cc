@@ -62,7 +62,7 @@ TEST(SignalSource, PresetsAddTheirQueries) {
   EXPECT_FALSE(config.queries.empty());
 }
 
-TEST(SignalSource, NothingConfiguredAsksNobody) {
+TEST(SignalSource, NothingConfiguredAsksNoServer) {
   SystemClock clock;
   SignalSource source(ParseSignals(YamlNode(), "").value(), &clock);
   source.Turn({});

@@ -88,16 +88,20 @@ void TargetCheck::Poll() {
   if (seen_->is_asked) seen_->feed.Poll(Duration::zero());
 }
 
-Result<std::string> TargetCheck::WhyRefuses(const std::string& pod_key, const std::string& node,
+Result<std::string> TargetCheck::WhyRefuses(const MovedPod& moved, const std::string& node,
                                             Duration limit) {
+  const std::string pod_key = moved.id.Key();
   TRY(seen_->BecomeFresh(pod_key, limit));
   SchedulingTables& tables = seen_->holdings.tables;
   const std::shared_ptr<const PodClass> shape = tables.ShapeOf(pod_key);
   if (shape == nullptr) return Fail(ErrorCode::kNotFound, "pod {} is not found", pod_key);
-  // The replacement comes from the template, which has no node of an earlier move.
+  // The replacement comes from the template, which has no node of an earlier move. One that the
+  // template names is the user's.
   PodClass replacement = *shape;
-  std::erase_if(replacement.node_selector,
-                [](const auto& label) { return label.first == kHostnameLabel; });
+  if (moved.is_replacement) {
+    std::erase_if(replacement.node_selector,
+                  [](const auto& label) { return label.first == kHostnameLabel; });
+  }
   if (!replacement.unmodelled.empty())
     return fmt::format("not known whether it fits: {}", fmt::join(replacement.unmodelled, ", "));
   SchedulingRules& rules = tables.Rules();

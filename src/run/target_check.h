@@ -29,8 +29,7 @@ class TargetCheck {
   // no such pod or node. kUnavailable: what is known of the cluster is too old. The pod's own room
   // stays taken: it goes on until its replacement serves. Waits for the first list, which may not
   // stand still for `limit`.
-  Result<std::string> WhyRefuses(const std::string& pod_key, const std::string& node,
-                                 Duration limit);
+  Result<std::string> WhyRefuses(const MovedPod& moved, const std::string& node, Duration limit);
 
  private:
   struct Seen;

@@ -35,6 +35,10 @@ std::string EventLine(const std::string& type, const std::string& object) {
 }
 
 // Pod `web` on node `a`, and node `b`, which is cordoned once the test says so.
+MovedPod Named(const std::string& name) {
+  return {.id = {.object_namespace = "default", .name = name}};
+}
+
 class TargetCheckTest : public ::testing::Test {
  protected:
   TargetCheckTest()
@@ -51,7 +55,9 @@ class TargetCheckTest : public ::testing::Test {
       to->Chunk(EventLine("ADDED", NodeJson{.name = "b"}.Text()));
     }
     if (resource == "pods")
-      to->Chunk(EventLine("ADDED", PodJson{.name = "web", .owner = "web-1", .node = "a"}.Text()));
+      to->Chunk(EventLine(
+          "ADDED",
+          PodJson{.name = "web", .owner = "web-1", .node = "a", .more_spec = more_spec_}.Text()));
     to->Chunk(kEndOfList);
     if (resource == "nodes") {
       while (!is_cordoned_ && !is_over_) std::this_thread::sleep_for(milliseconds(1));
@@ -73,6 +79,7 @@ class TargetCheckTest : public ::testing::Test {
   }
 
   std::atomic<bool> is_cordoned_ = false, is_over_ = false;
+  std::string more_spec_;
   testing::FaultyServer server_;
   std::unique_ptr<kube::ApiClient> client_;
   TargetCheck check_;
@@ -80,7 +87,7 @@ class TargetCheckTest : public ::testing::Test {
 
 TEST_F(TargetCheckTest, ManyQuestionsCostOneListAndTheLastKnowsWhatHasChanged) {
   for (int k = 0; k < 5; ++k) {
-    const Result<std::string> why = check_.WhyRefuses("default/web", "b", kListLimit);
+    const Result<std::string> why = check_.WhyRefuses(Named("web"), "b", kListLimit);
     ASSERT_TRUE(why) << why.error().message;
     EXPECT_EQ(*why, "");
   }
@@ -89,12 +96,21 @@ TEST_F(TargetCheckTest, ManyQuestionsCostOneListAndTheLastKnowsWhatHasChanged) {
   const Instant end = testing::RealClock().Now() + seconds(20);
   while (why.empty() && testing::RealClock().Now() < end) {
     check_.Poll();
-    why = check_.WhyRefuses("default/web", "b", kListLimit).value_or("none");
+    why = check_.WhyRefuses(Named("web"), "b", kListLimit).value_or("none");
   }
   EXPECT_THAT(why, HasSubstr("unschedulable"));
   const std::map<std::string, int> lists = Lists();
   EXPECT_GE(lists.size(), 5u);
   for (const auto& [path, times] : lists) EXPECT_EQ(times, 1) << path;
+}
+
+// The node that a template names is where its owner wants it; that of an earlier move is not.
+TEST_F(TargetCheckTest, ANodeThatTheTemplateNamesIsKept) {
+  more_spec_ = R"(,"nodeSelector":{"kubernetes.io/hostname":"a"})";
+  MovedPod web = Named("web");
+  EXPECT_THAT(check_.WhyRefuses(web, "b", kListLimit).value_or("none"), HasSubstr("selector"));
+  web.is_replacement = true;
+  EXPECT_EQ(check_.WhyRefuses(web, "b", kListLimit).value_or("none"), "");
 }
 
 TEST_F(TargetCheckTest, AsksNothingBeforeTheFirstQuestion) {
@@ -103,10 +119,10 @@ TEST_F(TargetCheckTest, AsksNothingBeforeTheFirstQuestion) {
 }
 
 TEST_F(TargetCheckTest, APodOrANodeThatIsNotThereIsNotFound) {
-  const Result<std::string> pod = check_.WhyRefuses("default/gone", "b", kListLimit);
+  const Result<std::string> pod = check_.WhyRefuses(Named("gone"), "b", kListLimit);
   ASSERT_FALSE(pod);
   EXPECT_EQ(pod.error().message, "pod default/gone is not found");
-  const Result<std::string> node = check_.WhyRefuses("default/web", "c", kListLimit);
+  const Result<std::string> node = check_.WhyRefuses(Named("web"), "c", kListLimit);
   ASSERT_FALSE(node);
   EXPECT_EQ(node.error().message, "node c is not found");
 }
@@ -127,10 +143,10 @@ TEST(TargetCheck, WhatIsTooOldIsNoAnswer) {
   });
   const auto client = testing::OpenClient({.server = server.url()}, testing::QuickOptions(), clock);
   TargetCheck check(client.get());
-  ASSERT_TRUE(check.WhyRefuses("default/web", "b", kListLimit));
+  ASSERT_TRUE(check.WhyRefuses(Named("web"), "b", kListLimit));
   is_broken = true;
   clock.Advance(seconds(60));
-  const Result<std::string> why = check.WhyRefuses("default/web", "b", kListLimit);
+  const Result<std::string> why = check.WhyRefuses(Named("web"), "b", kListLimit);
   ASSERT_FALSE(why);
   EXPECT_EQ(why.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(why.error().message, HasSubstr("too old"));

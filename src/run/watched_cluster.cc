@@ -10,6 +10,7 @@
 #include "kube/events.h"
 #include "kube/kube_cluster.h"
 #include "kube/mirror.h"
+#include "run/leaving_nodes.h"
 #include "run/moving_cluster.h"
 #include "sim/sim_cluster.h"
 
@@ -19,6 +20,7 @@ namespace {
 constexpr Duration kWatchLeast = std::chrono::seconds(1);  // The API counts in seconds.
 constexpr Duration kWatchMost = std::chrono::minutes(1);
 constexpr int kDriftAttempts = 100;
+constexpr int64_t kLongestStartS = 600;
 
 std::string ApiVersionOf(std::string_view kind) {
   const auto resource = kube::ResourceOfKind(kind);
@@ -82,15 +84,20 @@ class SimulatedCluster final : public WatchedCluster {
 // themselves.
 class ScopedCluster final : public Cluster {
  public:
-  ScopedCluster(const kube::Mirror* mirror, std::shared_ptr<const Application> application,
-                LabelSelector scope, Duration staleness)
+  ScopedCluster(const kube::Mirror* mirror, const LeavingNodes* leaving,
+                std::shared_ptr<const Application> application, LabelSelector scope,
+                Duration staleness)
       : mirror_(mirror),
+        leaving_(leaving),
         cluster_(mirror, std::move(application), {.staleness_limit = staleness}),
         scope_(std::move(scope)) {}
 
   Result<void> Refresh(State* state) override {
     TRY(cluster_.Refresh(state));
+    state->version += leaving_->changes();  // Which is reason enough for another plan.
     pods_ = state->pods.size();
+    workloads_ = state->pods.workload;
+    start_times_.assign(state->catalog->workloads.size(), std::nullopt);
     TRY(CheckReady(*state));
     if (scope_.requirements.empty()) return {};
     std::vector<char> outside(state->catalog->workloads.size(), 0);
@@ -128,6 +135,28 @@ class ScopedCluster final : public Cluster {
     return "";
   }
 
+  // A pod that became Ready again long after its start says nothing of how long it started.
+  Duration StartTimeOf(WorkloadId workload) {
+    std::optional<Duration>& known = start_times_[static_cast<size_t>(workload)];
+    if (!known) known = MedianStartTime(workload);
+    return *known;
+  }
+
+  Duration MedianStartTime(WorkloadId workload) const {
+    std::vector<int64_t> seconds;
+    for (PodId pod = 0; pod < pods_; ++pod) {
+      if (workloads_[static_cast<size_t>(pod)] != workload) continue;
+      const kube::Pod* object = mirror_->pods.Find(cluster_.pod_object(pod).key);
+      if (object == nullptr || object->started_at == 0 || object->ready_at == 0) continue;
+      const int64_t took = object->ready_at - object->started_at;
+      if (took >= 0 && took <= kLongestStartS) seconds.push_back(took);
+    }
+    if (seconds.empty()) return Duration(0);
+    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    return std::chrono::seconds(*middle);
+  }
+
   PodIdentity IdentityOf(PodId pod) const {
     const kube::KubeCluster::PodObject object = cluster_.pod_object(pod);
     return {object.key.object_namespace, object.key.name, object.uid};
@@ -151,10 +180,13 @@ class ScopedCluster final : public Cluster {
   }
 
   const kube::Mirror* mirror_;
+  const LeavingNodes* leaving_;
   kube::KubeCluster cluster_;
   LabelSelector scope_;
-  PodId pods_ = 0;             // As refreshed last.
-  std::vector<char> checked_;  // [node] In CheckReady.
+  PodId pods_ = 0;                                    // As refreshed last.
+  std::vector<WorkloadId> workloads_;                 // [pod]
+  std::vector<std::optional<Duration>> start_times_;  // [workload] As asked for since then.
+  std::vector<char> checked_;                         // [node] In CheckReady.
   std::shared_ptr<const Catalog> whole_, within_;
   std::vector<char> outside_;
 };
@@ -163,6 +195,7 @@ class MirroredCluster final : public WatchedCluster {
  public:
   MirroredCluster(const Clock* clock, Connection connection)
       : mirror_(clock),
+        leaving_(&mirror_, clock),
         feed_(connection.feed),
         moves_(connection.moves),
         events_(connection.telling, {.instance = std::move(connection.identity)}) {
@@ -172,10 +205,13 @@ class MirroredCluster final : public WatchedCluster {
   void Watch(std::vector<WatchedApplication> applications, const Config& config) override {
     acted_on_.clear();
     clusters_.clear();
+    applications_.clear();
+    leaving_.Configure(config.migration->evacuate);
     for (WatchedApplication& one : applications) {
       const std::shared_ptr<const Application> application = one.application;
-      clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, application, config.scope.pods,
-                                                          config.staleness));
+      applications_.push_back(application);
+      clusters_.push_back(std::make_unique<ScopedCluster>(&mirror_, &leaving_, application,
+                                                          config.scope.pods, config.staleness));
       ScopedCluster* const seen = clusters_.back().get();
       acted_on_.push_back(std::make_unique<MovingCluster>(
           seen, moves_,
@@ -191,12 +227,27 @@ class MirroredCluster final : public WatchedCluster {
   Cluster* Of(size_t application) override { return clusters_[application].get(); }
   Cluster* ActedOn(size_t application) override { return acted_on_[application].get(); }
 
+  std::optional<MovingCluster::LetGoMove> LetGo(size_t application) override {
+    return acted_on_[application]->LetGo();
+  }
+
   std::string WhyBusy(size_t application) const override {
     const std::string pod = clusters_[application]->PodBeingMoved();
     return pod.empty()
                ? ""
                : fmt::format("pod {} is being moved: no decision until that has ended", pod);
   }
+  std::optional<TracePlaces> PlacesOf(size_t application) const override {
+    return TracePlaces(applications_[application], mirror_);
+  }
+
+  void Poll() override { leaving_.Turn(); }
+  bool Leaves(std::string_view node) const override { return leaving_.Has(node); }
+
+  Duration StartTimeOf(size_t application, WorkloadId workload) const override {
+    return clusters_[application]->StartTimeOf(workload);
+  }
+
   std::vector<std::string> Missing() const override { return feed_->Missing(mirror_); }
   bool IsTelling() const override { return !events_.is_idle(); }
 
@@ -234,8 +285,10 @@ class MirroredCluster final : public WatchedCluster {
   }
 
   kube::Mirror mirror_;
+  LeavingNodes leaving_;
   kube::ClusterFeed* feed_;
   MoveDriver* moves_;
+  std::vector<std::shared_ptr<const Application>> applications_;
   std::vector<std::unique_ptr<ScopedCluster>> clusters_;
   std::vector<std::unique_ptr<MovingCluster>> acted_on_;  // Of the same applications.
   kube::EventRecorder events_;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,9 @@
 #include "kube/cluster_feed.h"
 #include "run/config.h"
 #include "run/move_driver.h"
+#include "run/moving_cluster.h"
 #include "run/run_metrics.h"
+#include "run/trace_places.h"
 
 // The cluster that a configuration names, simulated or live, and how each application sees it. What
 // comes of a live cluster comes by a ClusterFeed, which the owner polls. One thread.
@@ -59,9 +62,23 @@ class WatchedCluster {
   // The same, and what is submitted to it is carried out.
   virtual Cluster* ActedOn(size_t application) = 0;
 
+  // Its move that is under way: from now on the MoveDriver is asked for its end.
+  virtual std::optional<MovingCluster::LetGoMove> LetGo(size_t /*application*/) { return {}; }
+
   // Why nothing is to be decided for it now that no move of ours is under way; empty: all is well.
   // After Of(application) was refreshed.
   virtual std::string WhyBusy(size_t /*application*/) const { return ""; }
+
+  // Where spans of its traces are from; nothing of a simulated cluster.
+  virtual std::optional<TracePlaces> PlacesOf(size_t /*application*/) const { return {}; }
+
+  // How long its pods took from their start until they were Ready, in the median; 0: not known.
+  virtual Duration StartTimeOf(size_t /*application*/, WorkloadId /*workload*/) const {
+    return Duration(0);
+  }
+
+  // Whether somebody empties the node of that name or deletes it soon, as far as `evacuate` says.
+  virtual bool Leaves(std::string_view /*node*/) const { return false; }
 
   // Time has gone on.
   virtual void Poll() {}
@@ -79,7 +96,7 @@ class WatchedCluster {
   virtual void Count(ClusterCounts* /*counts*/) const {}
 };
 
-// After which an API server is to end a watch, so that one that hangs is noticed, and begun anew
+// After which an API server is to end a watch, so that one that hangs is noticed, and restarted
 // elsewhere, before what it told is older than `staleness`.
 Duration WatchTimeoutWithin(Duration staleness);
 

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/suggest.h"
+#include "base/units.h"
 #include "model/latency.h"
 #include "scenario/call_tree.h"
 #include "scenario/catalog_parser.h"
@@ -19,6 +20,7 @@ namespace rudderfish {
 namespace {
 
 constexpr std::string_view kApplicationFormat = "application/v1";
+constexpr double kLongestWarmUpMs = 86'400'000;
 constexpr size_t kLongestObjectName = 253;  // A DNS subdomain.
 
 struct ObjectKind {
@@ -218,6 +220,7 @@ class ApplicationReader {
                             std::vector<YamlNode>* executions) {
     TRY_ASSIGN(YamlMap fields, node.AsMap());
     Workload workload{.name = name};
+    application_.warm_up_s.push_back(0);
     const std::optional<YamlNode> object = fields.Optional("object");
     const std::optional<YamlNode> external = fields.Optional("external");
     if (object.has_value() == external.has_value()) {
@@ -229,6 +232,9 @@ class ApplicationReader {
     if (object) {
       TRY(ReadObject(*object, &fields));
       TRY_ASSIGN(workload.movable, fields.OptionalBool("movable", true));
+      if (const auto warm_up = fields.Optional("warm_up")) {
+        TRY_ASSIGN(application_.warm_up_s.back(), WarmUpOf(*warm_up));
+      }
     } else {
       TRY(ReadExternal(*external));
       workload.movable = false;
@@ -237,6 +243,14 @@ class ApplicationReader {
     TRY(fields.Finish());
     catalog_.workloads.push_back(std::move(workload));
     return {};
+  }
+
+  static Result<double> WarmUpOf(const YamlNode& node) {
+    TRY_ASSIGN(const std::string text, node.AsString());
+    const Result<double> ms = ParseDurationMs(text);
+    if (!ms) return node.Refuse(ms.error().message);
+    if (*ms < 0 || *ms > kLongestWarmUpMs) return node.Expected("from 0s to 24h");
+    return *ms / 1000;
   }
 
   // Its pods may be anywhere: every kind of node in the cluster needs an execution time.

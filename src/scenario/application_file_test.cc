@@ -35,7 +35,7 @@ node_types:
   outside: {layer: client, cpu_type: none, bandwidth: 1Gbit}
 workloads:
   users: {external: client}
-  web: {object: deployment/web, execution: {fast: 5ms}}
+  web: {object: deployment/web, execution: {fast: 5ms}, warm_up: 90s}
   db: {object: statefulset/db, namespace: data, execution: 2ms, movable: false}
 endpoints:
   buy:
@@ -76,10 +76,17 @@ TEST(ApplicationFile, HoldsWhatTheFileSays) {
   EXPECT_FALSE(shop.catalog->workloads[0].movable);
   EXPECT_TRUE(shop.catalog->workloads[1].movable);
   EXPECT_FALSE(shop.catalog->workloads[2].movable);
+  EXPECT_THAT(shop.warm_up_s, ElementsAre(0, 90, 0));
   ASSERT_EQ(shop.calls->endpoints.size(), 1u);
   EXPECT_EQ(shop.calls->endpoints[0].qos_ms, 100);
   EXPECT_EQ(shop.calls->ExecutionMs(1, 0), 5);
   EXPECT_EQ(shop.calls->calls[1].data_mbytes, 0.1);
+}
+
+TEST(ApplicationFile, AWarmUpIsATimeOfPodsThatMayMove) {
+  EXPECT_THAT(Refusal(Replaced("warm_up: 90s", "warm_up: 2d")), HasSubstr("workloads.web.warm_up"));
+  EXPECT_THAT(Refusal(Replaced("external: client", "external: client, warm_up: 5s")),
+              HasSubstr("unknown key `warm_up`"));
 }
 
 TEST(ApplicationFile, KindWithoutNodesIsOutsideOfTheCluster) {

@@ -93,9 +93,11 @@ std::string ObjectText(const WorkloadObject& object) {
   return text;
 }
 
-YamlWriter::Fields WorkloadFields(const Workload& workload, const WorkloadObject& object) {
+YamlWriter::Fields WorkloadFields(const Workload& workload, const WorkloadObject& object,
+                                  double warm_up_s) {
   YamlWriter::Fields fields{{"object", ObjectText(object)}, {"namespace", object.object_namespace}};
   if (!workload.movable) fields.emplace_back("movable", false);
+  if (warm_up_s > 0) fields.emplace_back("warm_up", fmt::format("{}s", warm_up_s));
   return fields;
 }
 
@@ -108,7 +110,9 @@ void WriteWorkloads(const Application& application, YamlWriter* out) {
       out->FlowMap(catalog.workloads[w].name,
                    {{"external", catalog.layers[application.external_layers[w]].name}});
     } else {
-      out->FlowMap(catalog.workloads[w].name, WorkloadFields(catalog.workloads[w], object));
+      out->FlowMap(catalog.workloads[w].name,
+                   WorkloadFields(catalog.workloads[w], object,
+                                  application.warm_up_s.empty() ? 0 : application.warm_up_s[w]));
     }
   }
   out->End();

@@ -34,6 +34,22 @@ CallId Append(const CallTree& tree, CallId caller, CallGraph* graph) {
   return call;
 }
 
+CallTree TreeBelow(const CallGraph& graph, CallId id) {
+  const Call& call = graph.calls[id];
+  const auto times = graph.execution_ms.begin() + id * graph.kind_count;
+  CallTree tree{.workload = call.workload,
+                .data_mbytes = call.data_mbytes,
+                .execution_ms = {times, times + graph.kind_count},
+                .groups = {}};
+  for (int g = call.first_group; g < call.last_group; ++g) {
+    const CallGroup& group = graph.groups[g];
+    std::vector<CallTree>& calls = tree.groups.emplace_back();
+    for (int i = group.first; i < group.last; ++i)
+      calls.push_back(TreeBelow(graph, graph.sequence[i]));
+  }
+  return tree;
+}
+
 }  // namespace
 
 std::shared_ptr<const CallGraph> BuildCallGraph(std::string name, int kind_count,
@@ -50,6 +66,13 @@ std::shared_ptr<const CallGraph> BuildCallGraph(std::string name, int kind_count
                                 .qos_ms = tree.qos_ms});
   }
   return graph;
+}
+
+EndpointTree TreeOf(const CallGraph& graph, const Endpoint& endpoint) {
+  return {.name = endpoint.name,
+          .rate_per_second = endpoint.rate_per_second,
+          .qos_ms = endpoint.qos_ms,
+          .root = TreeBelow(graph, endpoint.root)};
 }
 
 }  // namespace rudderfish

@@ -30,4 +30,7 @@ struct EndpointTree {
 std::shared_ptr<const CallGraph> BuildCallGraph(std::string name, int kind_count,
                                                 const std::vector<EndpointTree>& endpoints);
 
+// The way back: BuildCallGraph of all trees gives an equal graph.
+EndpointTree TreeOf(const CallGraph& graph, const Endpoint& endpoint);
+
 }  // namespace rudderfish

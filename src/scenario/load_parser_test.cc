@@ -194,7 +194,7 @@ TEST(LoadParser, NamesTheNearestOfWhatItDoesNotKnow) {
   EXPECT_NE(sessions("requests: 5, thnik: 1s").find("think"), std::string::npos);
 }
 
-TEST(LoadParser, RefusesWhatNobodyAsksForAndAQuotaThatIsExceededFromTheStart) {
+TEST(LoadParser, RefusesALoadWithoutRequestsAndAQuotaThatIsExceededFromTheStart) {
   const auto refusal = [](std::string_view head, std::string_view quota) {
     const std::string load = fmt::format(
         "load: {{quota: {}, pods: {{web: {{replicas: 2 to 8}}, db: {{replicas: 1 to 4}}}}, "

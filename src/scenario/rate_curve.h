@@ -12,7 +12,7 @@ namespace rudderfish {
 // Users who ask again: after an answer, or a request that failed for good, another one follows with
 // probability `again`, an exponential time later.
 struct ReturningUsers {
-  double again = 0;                  // 0: nobody, and the rest means nothing; 1: nobody leaves.
+  double again = 0;                  // 0: no user, and the rest is unused; 1: no user leaves.
   double think_s = 0;                // The mean of that time.
   double thinking = 0;               // Of those who came before time 0; the mean of a Poisson law.
   std::vector<double> starts_per_s;  // Users who come, at the times of RateCurve::per_s.

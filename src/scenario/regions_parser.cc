@@ -18,7 +18,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr double kMostPerS = 1e7, kMostDollars = 1e6, kMostCarbon = 1e5, kMostWatts = 1e6;
+constexpr double kMostPerS = 1e7, kMostDollars = 1e6, kMostCarbon = 1e5, kMostRegionWatts = 1e6;
 constexpr int kMostPodsPerNode = 1000;
 constexpr int kMostServers = 4096;  // Of a region: what queues are tabulated for.
 constexpr int kMostVariants = 32;
@@ -96,8 +96,8 @@ class RegionsReader {
     TRY_ASSIGN(service.last_mile_s, OptionalSeconds(&map, "last_mile", 0, 10, 0));
     TRY_ASSIGN(const YamlNode response, map.Required("response"));
     TRY_ASSIGN(service.response_bytes, BytesOf(response));
-    TRY_ASSIGN(service.idle_watts, map.RequiredDouble("idle_watts", 0, kMostWatts));
-    TRY_ASSIGN(service.busy_watts, map.RequiredDouble("busy_watts", 0, kMostWatts));
+    TRY_ASSIGN(service.idle_watts, map.RequiredDouble("idle_watts", 0, kMostRegionWatts));
+    TRY_ASSIGN(service.busy_watts, map.RequiredDouble("busy_watts", 0, kMostRegionWatts));
     TRY_ASSIGN(BoundNodes bounds, ReadBounds(&map));
     bounds_.push_back(std::move(bounds));
     most_pods_ = service.pods_per_node;

@@ -56,7 +56,7 @@ Traffic ReplayOf(std::vector<double> counts) {
 
 std::pair<size_t, size_t> Ends(const TracePart& part) { return {part.first, part.last}; }
 
-// Nobody is judged by minutes that were learned on, however an episode goes round.
+// No policy is evaluated on minutes that it has learned from, even if an episode wraps around.
 TEST(RequestTrace, EpisodesToLearnOnAreFromBeforeThoseToBeJudgedBy) {
   const Traffic traffic = ReplayOf({60, 60, 60, 60, 60, 600, 600, 600, 600, 600});
   for (uint64_t seed = 0; seed < 50; ++seed) {

@@ -20,8 +20,8 @@
 #include "scenario/load.h"
 #include "scenario/region_world.h"
 
-// A world as data: which nodes and workloads there are, who calls whom, and what of it is drawn
-// anew each episode. sim/world.h draws States from it. Immutable once loaded; shared by all
+// A world as data: which nodes and workloads there are, which workload calls which, and what is
+// redrawn for each episode. sim/world.h draws States from it. Immutable once loaded; shared by all
 // threads.
 //
 // The format is YAML, described by scenarios/scenario.schema.json, with examples beside it.
@@ -55,7 +55,7 @@ struct Scenario {
   std::string name;
   uint64_t seed = 1;
   std::string law = "reach";  // LatencyLaw::Named accepts it.
-  std::string source_config;  // REACH's name for it, such as 7-21; empty if it is nobody else's.
+  std::string source_config;  // REACH's name for it, such as 7-21; empty if it is not REACH's.
   std::shared_ptr<const Catalog> catalog;
   std::shared_ptr<const Names> names;  // Of nodes; pods are called by their workload.
   std::vector<NodeGroup> node_groups;

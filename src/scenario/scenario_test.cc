@@ -293,7 +293,7 @@ CallTree RandomTree(int depth, int workloads, int kinds) {
     tree.groups.emplace_back();
     for (int i = *rc::gen::inRange(1, 3); i > 0; --i) {
       tree.groups.back().push_back(RandomTree(depth - 1, workloads, kinds));
-      // Nobody calls itself, not through others either: levels have workloads of their own.
+      // No workload calls itself, not through others either: each level has its own workloads.
       tree.groups.back().back().workload = depth * 2 + i - 1;
     }
   }

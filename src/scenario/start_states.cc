@@ -306,7 +306,7 @@ std::string StartStateLine(const Scenario& scenario, const State& state) {
   const bool named = state.names != nullptr && !state.names->pods.empty();
   for (PodId id = 0; id < state.pods.size(); ++id) {
     const std::string& service = state.workload_of(id).name;
-    const int position = ++ordinal[state.pods.workload[id]];  // PodName counts anew for each pod.
+    const int position = ++ordinal[state.pods.workload[id]];  // PodName recounts for each pod.
     pods.push_back(
         {{"name", named ? state.names->pods[id] : fmt::format("{}-{}", service, position)},
          {"service", service},

@@ -81,12 +81,12 @@ struct Stage {
 constexpr Stage kSteadyBlock[] = {{300, 100}},
                 kGrowthBlock[] = {{420, 300}, {480, 300}, {900, 100}},
                 kMinorSpike[] = {{60, 500}, {300, 100}}, kMajorSpike[] = {{120, 700}, {420, 100}};
-constexpr double kStageRampS = 30, kMostUsers = 700;
+constexpr double kStageRampS = 30, kUsersAtPeak = 700;
 
 void FillStages(const Traffic& traffic, Rng* rng, RateCurve* curve) {
   constexpr std::span<const Stage> kBlocks[] = {kSteadyBlock, kGrowthBlock, kMinorSpike,
                                                 kMajorSpike};
-  const double per_user = traffic.low_per_s * traffic.high_per_s / kMostUsers;
+  const double per_user = traffic.low_per_s * traffic.high_per_s / kUsersAtPeak;
   std::vector<std::array<double, 2>> corners;
   double at_s = 0, users = -1;
   uint32_t block = 0;

@@ -67,9 +67,9 @@ struct SessionLaw {
 inline constexpr std::string_view kTrafficShapes[] = {"steady", "diurnal", "ramp",  "bursty",
                                                       "flash",  "staged",  "replay"};
 
-// What an episode is for: to train, calibrate, validate and choose on, or to be judged by. A replay
-// is split in time, so that nobody is judged on what was learned; the other shapes draw the same
-// for both, from seeds that differ.
+// What an episode is for: to train, calibrate, validate and choose on, or to evaluate on. A replay
+// is split in time, so that no policy is evaluated on minutes it has learned from; the other shapes
+// draw the same for both, from seeds that differ.
 enum class EpisodeUse { kLearning, kEvaluation };
 
 // Bins [first, last) of a replay's trace, in which its episodes begin, and go round: first those

@@ -7,7 +7,7 @@
 #include "scenario/scenario.h"
 #include "sim/pod_source.h"
 
-// The pods that an episode of a scenario brings, whoever places them: what a Lifecycle meets, and
+// The pods that an episode of a scenario brings under any policy: what a Lifecycle meets, and
 // what can be replayed elsewhere. Pure functions of the seed.
 
 namespace rudderfish {

@@ -8,11 +8,11 @@
 
 #include "base/rng.h"
 #include "model/served_application.h"
-#include "sim/chance_ahead.h"
+#include "sim/calls_under_way.h"
 #include "sim/event_heap.h"
+#include "sim/pod_fleet.h"
 #include "sim/request_source.h"
 #include "sim/response_histogram.h"
-#include "sim/shared_pod.h"
 
 // An application under load, request by request: requests arrive, are sent from caller to callee
 // over a network, wait in line at a pod, hold one of its slots or share them while they compute,
@@ -43,106 +43,38 @@ struct RequestSums {
   RequestSums operator-(const RequestSums& other) const;
 };
 
-struct WorkloadSums {
-  int64_t calls = 0;       // That came to a pod,
-  int64_t refused = 0;     // were turned away, or found no pod,
-  int64_t served = 0;      // have computed.
-  int64_t wait_ns = 0;     // Until a slot was free, of those who got one; or, shared: added.
-  int64_t busy_ns = 0;     // Slots in use, over time.
-  int64_t present_ns = 0;  // Calls that wait or compute, over time.
-  int64_t sojourn_ns = 0;  // Waiting and computing, of the served.
-  int64_t pod_ns = 0;      // Pods that exist, starting and draining ones included, over time.
-  int64_t ready_ns = 0;    // Pods that are ready, over time.
-
-  WorkloadSums operator-(const WorkloadSums& other) const;
-};
-
-// A pod as an autoscaler may see it.
-struct PodSight {
-  WorkloadId workload = 0;
-  int32_t slot = 0;  // Free again once the pod has gone: with made_ns, it names the pod.
-  bool ready = false;
-  int64_t made_ns = 0;
-  int64_t ready_ns = 0;  // When it became ready, or will.
-  int64_t busy_ns = 0;   // Slots in use, over time, since it was made.
-};
-
 class EventSimulator {
  public:
   explicit EventSimulator(std::shared_ptr<const ServedApplication> application);
+  EventSimulator(const EventSimulator&) = delete;  // Its pods know where its calls are.
+  EventSimulator& operator=(const EventSimulator&) = delete;
 
-  // Time 0, nobody there, all pods ready: so many of each workload; if `replicas` is empty, as
+  // Time 0, no requests, all pods ready: so many of each workload; if `replicas` is empty, as
   // many as ServedWorkload::replicas says.
   void Start(std::shared_ptr<const RateCurve> curve, uint64_t seed,
              std::span<const int> replicas = {});
 
   // Everything up to and including this time. REQUIRES: not before now().
   void AdvanceTo(int64_t until_ns);
-  int64_t now_ns() const { return now_ns_; }
+  int64_t now_ns() const { return calls_.now_ns; }
   int64_t events() const { return events_; }  // Since Start.
 
   // So many are to be, within the bounds of the workload. New ones start; of those there are, the
   // youngest go: starting ones at once, ready ones when they have served who is in their line.
-  void SetReplicas(WorkloadId workload, int replicas);
-  int replicas(WorkloadId workload) const;  // Starting and ready.
-  int ready(WorkloadId workload) const;
+  void SetReplicas(WorkloadId workload, int replicas) { pods_.SetReplicas(workload, replicas); }
+  int replicas(WorkloadId workload) const { return pods_.replicas(workload); }
 
   const RequestSums& requests() const { return requests_; }
-  WorkloadSums sums(WorkloadId workload) const;  // Up to now.
+  WorkloadSums sums(WorkloadId workload) const { return pods_.sums(workload); }  // Up to now.
   const ResponseHistogram& responses() const { return responses_; }
   ResponseHistogram* mutable_responses() { return &responses_; }  // To clear.
   int64_t in_flight() const { return open_requests_; }            // Not answered, not given up.
   int64_t overdue() const;  // Of those, attempts that are older than their qos_ms.
 
-  // All pods but draining ones, in the order in which they were made, by workload.
-  void Pods(std::vector<PodSight>* pods) const;
+  const PodFleet& pods() const { return pods_; }
   const ServedApplication& application() const { return *application_; }
 
  private:
-  using FrameId = int32_t;
-  static constexpr int32_t kNobody = -1;
-
-  // A call under way, or a client's attempt (its root).
-  struct Frame {
-    int64_t since_ns = 0;      // Came to its pod; the first attempt of a root.
-    FrameId caller = kNobody;  // Of roots: kNobody.
-    FrameId next = kNobody;    // In line, or in the list of free frames.
-    int32_t call = 0;
-    int32_t pod = 0;                      // Of roots: how many attempts there were before.
-    int32_t position = 0, group_end = 0;  // In CallGraph::sequence: its own, its group's end.
-    int32_t open = 0;                     // Groups that are not done.
-    uint32_t generation = 0;
-    bool failed = false, given_up = false;  // Given up, of roots: nobody waits for it.
-  };
-
-  enum class PodState : uint8_t { kGone, kStarting, kReady, kDraining };
-
-  struct Pod {
-    int32_t busy = 0, present = 0;
-    FrameId first = kNobody, last = kNobody;  // In line.
-    int64_t touched_ns = 0, busy_ns = 0, present_ns = 0;
-    int64_t made_ns = 0, ready_ns = 0;
-    WorkloadId workload = 0;
-    uint32_t generation = 0;
-    PodState state = PodState::kGone;
-    bool pulls = false;  // Its image, to a node that lacks it.
-  };
-
-  struct CallPlan {
-    ServiceLaw::Shape shape = ServiceLaw::Shape::kConstant;
-    double mean_ns = 0;
-    double a = 0, b = 0;  // Log-normal: mu, sigma; hyperexponential: probability, and both means
-    double c = 0;         // over the mean.
-  };
-
-  struct Pool {  // The pods of one workload.
-    std::vector<int32_t> ready, starting;
-    int draining = 0, images = 0;  // Images: nodes that hold it, or are to.
-    uint32_t turn = 0;
-    int64_t touched_ns = 0;
-    WorkloadSums sums;
-  };
-
   void Step(int64_t at_ns, int source);
   void BeginRequest();
   void EndRequest();  // Answered, or failed for good: its user may ask again.
@@ -151,11 +83,6 @@ class EventSimulator {
   void OpenGroups(FrameId frame);
   void CallNext(FrameId caller, int position, int group_end);
   void Arrive(FrameId frame);
-  void Serve(FrameId frame, Pod* pod);
-  void EndService(FrameId frame);
-  void ShareSlots(FrameId frame, int32_t pod);
-  void SetAlarm(int32_t pod);
-  void LookAtShared(const TimedEvent& alarm);
   void Answer(FrameId frame);  // Over the network, if there is one.
   void SendAnswer(FrameId frame);
   void TakeAnswer(FrameId callee);  // At its caller.
@@ -163,36 +90,20 @@ class EventSimulator {
   void EndAttempt(FrameId root);
   void GiveUp(const TimedEvent& timeout);
   void TryAgainOrFail(FrameId root);
-  void BecomeReady(const TimedEvent& event);
-
-  int32_t ChoosePod(WorkloadId workload);
-  int64_t DrawServiceNs(CallId call);
-  FrameId NewFrame();
-  void Free(FrameId frame);
-  int32_t NewPod(WorkloadId workload);
-  void Remove(int32_t pod);
-  void Touch(Pod* pod);
-  void TouchPool(Pool* pool) const;
 
   std::shared_ptr<const ServedApplication> application_;
   const CallGraph* graph_;
-  std::vector<CallPlan> plans_;        // [call]
   std::vector<double> endpoint_upto_;  // [endpoint] Sum of shares up to it.
   int64_t network_ns_, timeout_ns_, retry_ns_;
+  std::vector<double> qos_ns_;  // [call] Of the roots of endpoints.
 
   std::unique_ptr<RequestSource> source_;
-  Rng mix_{0}, choice_{0}, starts_{0}, users_{0};
+  Rng mix_{0}, users_{0};
   double again_ = 0, think_ns_ = 0;  // Of ReturningUsers.
-  ChanceAhead service_{Rng(0)};
-  int64_t now_ns_ = 0, next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
-  EventHeap heap_;  // Ends of service, pods that become ready, users who ask again, alarms.
+  int64_t next_arrival_ns_ = 0, events_ = 0, open_requests_ = 0;
+  CallsUnderWay calls_;
+  PodFleet pods_;
   EventLine network_, timeouts_, retries_;  // The first: calls and answers under way.
-  std::vector<Frame> frames_;
-  FrameId free_frame_ = kNobody;
-  std::vector<Pod> pods_;
-  std::vector<SharedPod> shared_;  // [pod] Of those whose slots are shared.
-  std::vector<int32_t> free_pods_;
-  std::vector<Pool> pools_;  // [workload]
   RequestSums requests_;
   ResponseHistogram responses_;
 };

@@ -111,7 +111,7 @@ TEST(EventSimulator, ClientsGiveUpAndTryAgain) {
   EXPECT_EQ(requests.completed, 0);
   EXPECT_EQ(requests.timeouts, 3 * requests.arrived);
   EXPECT_EQ(requests.retries, 2 * requests.arrived);
-  // Servers finish what nobody waits for.
+  // Servers finish calls that no client waits for.
   EXPECT_EQ(simulator.sums(1).served, 3 * requests.arrived);
   EXPECT_EQ(simulator.in_flight(), 0);
 }
@@ -145,14 +145,14 @@ TEST(EventSimulator, NewPodsStartLateAndOldOnesDrain) {
   simulator.AdvanceTo(10 * kSecondNs);
   simulator.SetReplicas(1, 4);
   simulator.AdvanceTo(29 * kSecondNs);
-  EXPECT_EQ(simulator.ready(1), 1);
+  EXPECT_EQ(simulator.pods().ready(1), 1);
   EXPECT_EQ(simulator.replicas(1), 4);
   simulator.AdvanceTo(31 * kSecondNs);
-  EXPECT_EQ(simulator.ready(1), 4);
+  EXPECT_EQ(simulator.pods().ready(1), 4);
   const int64_t backlog = simulator.in_flight();
   EXPECT_GT(backlog, 15);  // Twice its capacity for 30 s: nothing of it was forgotten.
   simulator.SetReplicas(1, 0);
-  EXPECT_EQ(simulator.ready(1), 0);
+  EXPECT_EQ(simulator.pods().ready(1), 0);
   const int64_t refused = simulator.sums(1).refused;
   simulator.AdvanceTo(300 * kSecondNs);
   EXPECT_EQ(simulator.in_flight(), 0);
@@ -165,7 +165,7 @@ TEST(EventSimulator, NewPodsStartLateAndOldOnesDrain) {
 }
 
 // Four slots and one more place: as many are turned away as of M/M/4/5, whatever service is like.
-TEST(EventSimulator, SharedSlotsTurnAwayWhoeverIsOneTooMany) {
+TEST(EventSimulator, SharedSlotsTurnAwayTheCallThatIsOneTooMany) {
   ServedWorkload workload = StationOf(4, ServiceLaw::OfScv(0));
   workload.discipline = Discipline::kShared;
   workload.queue_limit = 1;
@@ -196,7 +196,7 @@ TEST(EventSimulator, SharedSlotsAreThoseOfPodsThatComeAndGo) {
   EXPECT_GT(simulator.requests().retries, 50);
   simulator.SetReplicas(1, 4);
   simulator.AdvanceTo(90 * kSecondNs);
-  EXPECT_EQ(simulator.ready(1), 4);
+  EXPECT_EQ(simulator.pods().ready(1), 4);
   simulator.SetReplicas(1, 0);
   const int64_t left = simulator.sums(1).calls - simulator.sums(1).served;
   EXPECT_GT(left, 10);
@@ -204,7 +204,7 @@ TEST(EventSimulator, SharedSlotsAreThoseOfPodsThatComeAndGo) {
   const WorkloadSums sums = simulator.sums(1);
   EXPECT_EQ(sums.served, sums.calls);
   EXPECT_EQ(sums.present_ns, sums.sojourn_ns);
-  // Whoever had no place before computed for as long as it needed.
+  // Calls that had no slot of their own still computed for as long as they needed.
   EXPECT_NEAR(static_cast<double>(sums.sojourn_ns - sums.wait_ns) / sums.busy_ns, 1, 1e-6);
   simulator.SetReplicas(1, 1);  // In the place of a pod that is gone.
   simulator.AdvanceTo(410 * kSecondNs);
@@ -225,7 +225,7 @@ TEST(EventSimulator, PodsPullTheirImageWhereTheyAreTheFirstAndAreReadyAtAProbe) 
   simulator.Start(SteadyCurve(2), 1);
   const auto ready_at = [&](int64_t s) {
     simulator.AdvanceTo(s * kSecondNs);
-    return simulator.ready(1);
+    return simulator.pods().ready(1);
   };
   simulator.SetReplicas(1, 3);
   EXPECT_EQ(ready_at(10), 1);
@@ -238,7 +238,7 @@ TEST(EventSimulator, PodsPullTheirImageWhereTheyAreTheFirstAndAreReadyAtAProbe) 
   simulator.SetReplicas(1, 1);
   simulator.SetReplicas(1, 5);
   std::vector<PodSight> pods;
-  simulator.Pods(&pods);
+  simulator.pods().See(&pods);
   ASSERT_EQ(pods.size(), 5U);
   EXPECT_FALSE(pods[4].ready);
   EXPECT_EQ(pods[4].ready_ns, (56 + 15) * kSecondNs);

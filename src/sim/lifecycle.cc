@@ -14,6 +14,18 @@ const Arrivals& ArrivalsOf(const Scenario& scenario) {
   return *scenario.arrivals;
 }
 
+// One that holds nothing else.
+bool FitsAnyNode(const State& state, WorkloadId workload) {
+  const Workload& asked = state.catalog->workloads[workload];
+  for (NodeId node = 0; node < state.nodes.size(); ++node) {
+    const int devices = state.nodes.devices.empty() ? 0 : state.nodes.devices[node].count;
+    if (state.nodes.allocatable[node].Fits(asked.requests) &&
+        Contains(asked.node_kinds, state.nodes.kind[node]) && devices >= asked.devices.count)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 PlacementLaws PlacementLawsOf(const Scenario& scenario) {
@@ -25,9 +37,6 @@ PlacementLaws PlacementLawsOf(const Scenario& scenario) {
     laws.shapes.Add(catalog.workloads[w], popularity[w]);
   return laws;
 }
-
-Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario)
-    : Lifecycle(std::move(scenario), Measured::kAll) {}
 
 Lifecycle::Lifecycle(std::shared_ptr<const Scenario> scenario, Measured measured)
     : scenario_(std::move(scenario)), world_(scenario_), laws_(PlacementLawsOf(*scenario_)) {
@@ -45,24 +54,19 @@ Result<void> Lifecycle::Start(uint64_t seed) {
   metrics_ = {};
   finished_ = false;
   events_.Clear();
-  queue_.Clear();
+  pending_.Reset(workloads);
   expected_ = 0;
   tracked_.clear();
   free_slots_.clear();
   slot_of_.clear();
-  waiting_ = 0;
   asked_ = kNone;
-  asleep_.assign(workloads, {});
-  workloads_asleep_.clear();
-  position_asleep_.assign(workloads, kNone);
-  on_node_.assign(nodes, {});
+  on_node_.Reset(nodes);
   ever_fits_.assign(workloads, -1);
   for (PodId pod = 0; pod < state_.pods.size(); ++pod) {
     const Slot slot = Track(pod);
-    tracked_[slot].phase = Phase::kRunning;
     tracked_[slot].was_bound = true;
     tracked_[slot].number = pod - state_.pods.size();  // Before all that arrive.
-    Insert(slot, kNone, &on_node_[state_.pods.node[pod]]);
+    on_node_.Insert(slot, kNone, state_.pods.node[pod]);
   }
   const Arrivals& arrivals = *scenario_->arrivals;
   for (int i = 0; i < static_cast<int>(sources_.size()); ++i) {
@@ -91,12 +95,9 @@ bool Lifecycle::NextPending() {
   if (asked_ != kNone) Bind(kNone);
   const SimTime until = scenario_->arrivals->until;
   for (;;) {
-    while (!queue_.empty() && !MoreArriveNow()) {
-      const Event event = queue_.Take();
-      const TrackedPod& tracked = tracked_[event.subject];
-      if (tracked.generation != event.generation || tracked.phase != Phase::kQueued) continue;
-      asked_ = event.subject;
-      SeeNext();
+    if (!MoreArriveNow()) asked_ = pending_.Take();
+    if (asked_ != kNone) {
+      pending_.SeeNext(kNextMost, &next_);
       return true;
     }
     const bool goes_on = until == kNever ? expected_ > 0 : !events_.empty();
@@ -118,16 +119,6 @@ bool Lifecycle::MoreArriveNow() const {
          events_.top().kind == Event::Kind::kArrive;
 }
 
-void Lifecycle::SeeNext() {
-  next_.clear();
-  queue_.Scan(&scanned_, [&](const Event& event) {
-    const TrackedPod& tracked = tracked_[event.subject];
-    if (tracked.generation == event.generation && tracked.phase == Phase::kQueued)
-      next_.push_back(state_.pods.workload[tracked.pod]);
-    return next_.size() < kNextMost;
-  });
-}
-
 bool Lifecycle::IsCurrent(const Event& event) const {
   switch (event.kind) {
     case Event::Kind::kDelete:
@@ -146,7 +137,7 @@ void Lifecycle::Advance(SimTime to) {
   if (to == state_.at) return;
   if (metrics_.first_arrival != kNever) {
     const Objective* objective = scenario_->objective ? &*scenario_->objective : nullptr;
-    metrics_.Pass(to - state_.at, totals_.Now(), waiting_, objective);
+    metrics_.Pass(to - state_.at, totals_.Now(), pending_.count(), objective);
     if (watcher_) watcher_(to - state_.at, state_);
   }
   state_.at = to;
@@ -189,7 +180,7 @@ void Lifecycle::Handle(const Event& event) {
       break;
     }
     case Event::Kind::kAsk:
-      CHECK(false);  // Stands in queue_ only.
+      CHECK(false);  // Of PendingPods only.
   }
 }
 
@@ -205,8 +196,8 @@ void Lifecycle::Change(const WorldEvent& event) {
       state_.network.latency_ms[event.from * state_.network.layers + event.to] = event.latency_ms;
       ++state_.version;
       totals_.LatencyChanged();
-      // Whoever was too far from the users may not be any more.
-      for (size_t i = workloads_asleep_.size(); i-- > 0;) WakeNext(workloads_asleep_[i]);
+      // Nodes that were too far from the users may be near enough now.
+      pending_.WakeAll();
       break;
   }
 }
@@ -238,14 +229,13 @@ void Lifecycle::Arrive(const ArrivingPod& pod) {
   TrackedPod& tracked = tracked_[slot];
   tracked.number = metrics_.arrived++;
   tracked.lifetime = pod.lifetime;
-  ++waiting_;
   if (pod.deleted_at != kNever) {
     Expect({.at = pod.deleted_at,
             .kind = Event::Kind::kDelete,
             .subject = slot,
             .generation = tracked.generation});
   }
-  Enqueue(slot);
+  pending_.Add(slot, pod.workload, tracked.number);
 }
 
 void Lifecycle::Bind(NodeId node) {
@@ -254,7 +244,7 @@ void Lifecycle::Bind(NodeId node) {
   asked_ = kNone;
   if (node == kNone) {
     ++metrics_.refusals;
-    Sleep(slot);
+    pending_.Sleep(slot);
     return;
   }
   TrackedPod& tracked = tracked_[slot];
@@ -262,11 +252,10 @@ void Lifecycle::Bind(NodeId node) {
   CHECK(HasRoom(state_, workload, node));
   BindPod(tracked.pod, node, &state_);
   totals_.Placed(workload, node);
-  Insert(slot, kNone, &on_node_[node]);
-  tracked.phase = Phase::kStarting;
+  on_node_.Insert(slot, kNone, node);
+  pending_.Remove(slot);
   tracked.was_bound = true;
   ++tracked.attempt;
-  --waiting_;
   ++metrics_.bindings;
   metrics_.waiting.Add(state_.at - tracked.pending_since);
   metrics_.active_at_bindings += totals_.Now().active_nodes;
@@ -282,12 +271,11 @@ void Lifecycle::Bind(NodeId node) {
           .subject = slot,
           .generation = tracked.generation,
           .attempt = tracked.attempt});
-  WakeNext(workload);
+  pending_.WakeNext(workload);
 }
 
 void Lifecycle::Run(Slot slot) {
-  TrackedPod& tracked = tracked_[slot];
-  tracked.phase = Phase::kRunning;
+  const TrackedPod& tracked = tracked_[slot];
   if (tracked.lifetime == kNever) return;
   Expect({.at = state_.at + tracked.lifetime,
           .kind = Event::Kind::kFinish,
@@ -302,22 +290,60 @@ void Lifecycle::Depart(Slot slot) {
   const NodeId node = state_.pods.node[pod];
   const WorkloadId workload = state_.pods.workload[pod];
   if (node == kNone) {
-    if (tracked.phase == Phase::kAsleep) Unsleep(slot);
-    --waiting_;
+    pending_.Remove(slot);
     CountUnbound(slot);
   } else {
-    Unlink(slot, &on_node_[node]);
+    on_node_.Remove(slot, node);
   }
   RemovePod(pod, &state_);
   slot_of_[pod] = slot_of_.back();
   slot_of_.pop_back();
   if (pod < state_.pods.size()) tracked_[slot_of_[pod]].pod = pod;
   ++tracked.generation;
-  tracked.phase = Phase::kFree;
   free_slots_.push_back(slot);
   if (node == kNone) return;
   totals_.Removed(workload, node);
-  WakeFor(node);
+  pending_.WakeFor(state_, node);
+}
+
+void Lifecycle::LoseNode(NodeId node) {
+  if (!state_.nodes.IsReady(node)) return;
+  ++metrics_.node_losses;
+  while (on_node_.first(node) != kNone) LosePod(on_node_.first(node));
+  state_.nodes.lost[node] = 1;
+  ++state_.version;
+  totals_.NodeChanged(node);
+}
+
+void Lifecycle::LosePod(Slot slot) {
+  TrackedPod& tracked = tracked_[slot];
+  const NodeId node = state_.pods.node[tracked.pod];
+  const WorkloadId workload = state_.pods.workload[tracked.pod];
+  on_node_.Remove(slot, node);
+  UnbindPod(tracked.pod, &state_);
+  totals_.Removed(workload, node);
+  ++tracked.attempt;  // What was expected of it there will not happen.
+  tracked.pending_since = state_.at;
+  pending_.Add(slot, workload, tracked.number);
+  if (scenario_->arrivals->lost_pods == LostPods::kPend) {
+    ++metrics_.restarted;
+  } else {
+    ++metrics_.lost;
+    Depart(slot);
+  }
+}
+
+void Lifecycle::ReturnNode(NodeId node) {
+  if (state_.nodes.IsReady(node)) return;
+  state_.nodes.lost[node] = 0;
+  ++state_.version;
+  totals_.NodeChanged(node);
+  pending_.WakeFor(state_, node);
+}
+
+void Lifecycle::ExpectFailure(NodeId node) {
+  const SimTime after = scenario_->arrivals->failures->every.Draw(&node_rng_[node]);
+  Expect({.at = state_.at + after, .kind = Event::Kind::kFail, .subject = node});
 }
 
 void Lifecycle::Finish() {
@@ -330,21 +356,11 @@ void Lifecycle::Finish() {
 
 void Lifecycle::CountUnbound(Slot slot) {
   if (tracked_[slot].was_bound) return;
+  const WorkloadId workload = state_.pods.workload[tracked_[slot].pod];
+  int8_t& fits = ever_fits_[workload];
+  if (fits < 0) fits = FitsAnyNode(state_, workload) ? 1 : 0;
   ++metrics_.never_bound;
-  metrics_.never_fit += EverFits(state_.pods.workload[tracked_[slot].pod]) ? 0 : 1;
-}
-
-bool Lifecycle::EverFits(WorkloadId workload) {
-  if (ever_fits_[workload] >= 0) return ever_fits_[workload] > 0;
-  const Workload& asked = state_.catalog->workloads[workload];
-  bool fits = false;
-  for (NodeId node = 0; node < state_.nodes.size() && !fits; ++node) {
-    const int devices = state_.nodes.devices.empty() ? 0 : state_.nodes.devices[node].count;
-    fits = state_.nodes.allocatable[node].Fits(asked.requests) &&
-           Contains(asked.node_kinds, state_.nodes.kind[node]) && devices >= asked.devices.count;
-  }
-  ever_fits_[workload] = fits ? 1 : 0;
-  return fits;
+  metrics_.never_fit += 1 - fits;
 }
 
 }  // namespace rudderfish

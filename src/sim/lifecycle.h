@@ -15,12 +15,14 @@
 #include "scenario/scenario.h"
 #include "sim/event_queue.h"
 #include "sim/lifecycle_metrics.h"
+#include "sim/pending_pods.h"
 #include "sim/pod_source.h"
+#include "sim/slot_chains.h"
 #include "sim/world.h"
 
-// A world in which pods come and go, in simulated time: they arrive and wait, are bound by whoever
-// asks NextPending and answers, start after a delay, run and depart; nodes are lost and come back,
-// latencies change. A pod leaves when it has run its lifetime, or when whoever made it deletes it.
+// A world in which pods come and go, in simulated time: they arrive and wait, are bound by the
+// caller that asks NextPending and answers, start after a delay, run and depart; nodes are lost and
+// come back, latencies change. A pod leaves when its lifetime ends, or when its creator deletes it.
 //
 // Pods that come at one time are all there before the first of them is asked about, but those that
 // are deleted as they come.
@@ -47,13 +49,11 @@ PlacementLaws PlacementLawsOf(const Scenario& scenario);
 
 class Lifecycle {
  public:
-  // REQUIRES: scenario->arrivals is there.
-  explicit Lifecycle(std::shared_ptr<const Scenario> scenario);
-
-  // Fragmentation takes most of the time where many shapes of pods come: whoever does not weigh it
-  // may leave it at 0.
+  // Measuring fragmentation takes most of the time where many shapes of pods come. A caller that
+  // does not weigh it may leave it at 0.
   enum class Measured { kAll, kAllButFragmentation };
-  Lifecycle(std::shared_ptr<const Scenario> scenario, Measured measured);
+  // REQUIRES: scenario->arrivals is there.
+  explicit Lifecycle(std::shared_ptr<const Scenario> scenario, Measured measured = Measured::kAll);
 
   // A new episode. kFailedPrecondition if its start cannot be drawn (World).
   Result<void> Start(uint64_t seed);
@@ -83,31 +83,19 @@ class Lifecycle {
   const ClusterTotals& totals() const { return totals_; }
   const Scenario& scenario() const { return *scenario_; }
   const LifecycleMetrics& metrics() const { return metrics_; }
-  int64_t waiting_pods() const { return waiting_; }  // Not bound; the pending one too.
+  int64_t waiting_pods() const { return pending_.count(); }  // Not bound; the pending one too.
 
  private:
   using Slot = int32_t;  // A pod's place here, which it keeps while PodIds change.
-
-  enum class Phase : uint8_t { kFree, kQueued, kAsleep, kStarting, kRunning };
-
-  struct Link {
-    Slot next = kNone, previous = kNone;
-  };
 
   struct TrackedPod {
     PodId pod = kNone;
     uint32_t generation = 0;  // Of the slot; an event of another one is void.
     uint32_t attempt = 0;     // Of being bound; void likewise.
-    Phase phase = Phase::kFree;
     bool was_bound = false;
     int64_t number = 0;  // Counted from 0 in the order of arrival; what is drawn depends on it.
     SimTime pending_since{0};
     SimTime lifetime = kNever;
-    Link link;  // Among those asleep of its workload, or among those on its node.
-  };
-
-  struct Chain {
-    Slot first = kNone, last = kNone;
   };
 
   struct Source {
@@ -127,23 +115,13 @@ class Lifecycle {
   void Run(Slot slot);
   void Depart(Slot slot);
 
-  void Enqueue(Slot slot);
-  void Sleep(Slot slot);
-  void WakeNext(WorkloadId workload);
-  void WakeFor(NodeId node);
-  void Insert(Slot slot, Slot before, Chain* chain);
-  void Unlink(Slot slot, Chain* chain);
-  void Unsleep(Slot slot);
-
   void LoseNode(NodeId node);
   void LosePod(Slot slot);
   void ReturnNode(NodeId node);
   void ExpectFailure(NodeId node);
 
   void CountUnbound(Slot slot);
-  bool EverFits(WorkloadId workload);
   bool MoreArriveNow() const;
-  void SeeNext();
   void Finish();
 
   std::shared_ptr<const Scenario> scenario_;
@@ -163,17 +141,12 @@ class Lifecycle {
   std::vector<TrackedPod> tracked_;  // [slot]
   std::vector<Slot> free_slots_;
   std::vector<Slot> slot_of_;  // [pod]
-  EventQueue queue_;           // Who waits to be asked about, by number.
-  int64_t waiting_ = 0;        // Pods that are not bound.
+  PendingPods pending_;
   Slot asked_ = kNone;
   std::vector<WorkloadId> next_;
-  std::vector<int32_t> scanned_;              // Working space of SeeNext.
-  std::vector<Chain> asleep_;                 // [workload] By number.
-  std::vector<WorkloadId> workloads_asleep_;  // Those that have any,
-  std::vector<int32_t> position_asleep_;      // and where they stand there. [workload]
-  std::vector<Chain> on_node_;                // [node]
-  std::vector<Rng> node_rng_;                 // [node] Of its failures.
-  std::vector<int8_t> ever_fits_;             // [workload] -1: not asked yet.
+  SlotChains on_node_;             // By node.
+  std::vector<Rng> node_rng_;      // [node] Of its failures.
+  std::vector<int8_t> ever_fits_;  // [workload] -1: not asked yet.
 };
 
 }  // namespace rudderfish

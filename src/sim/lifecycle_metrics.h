@@ -43,7 +43,7 @@ struct LifecycleMetrics {
   int64_t bindings = 0;   // Pods bound, again after a loss included.
   int64_t refusals = 0;   // Answers that left a pod pending.
   int64_t completed = 0;  // Have run their lifetime.
-  int64_t deleted = 0;    // By whoever made them.
+  int64_t deleted = 0;    // By their creator.
   int64_t node_losses = 0;
   int64_t lost = 0;               // Pods gone with their node.
   int64_t restarted = 0;          // Pods that had to pend again.

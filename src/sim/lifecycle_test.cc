@@ -116,7 +116,7 @@ TEST(Lifecycle, PodWaitsUntilThereIsRoom) {
   const LifecycleMetrics metrics = PlayOnce(
       "  streams: [{workloads: batch, interval: 1s, lifetime: 100s, count: 15}]", FirstWithRoom);
   EXPECT_EQ(metrics.completed, 15);
-  EXPECT_EQ(metrics.refusals, 3 + 2);  // Whoever is bound lets the next of its kind be asked about.
+  EXPECT_EQ(metrics.refusals, 3 + 2);  // A bound pod lets the next of its kind be asked about.
   EXPECT_DOUBLE_EQ(metrics.waiting.max_s(), 88);  // Arrived at 12, bound at 100.
   EXPECT_DOUBLE_EQ(metrics.makespan_s(), 202);    // 102 + 100.
 }
@@ -136,7 +136,7 @@ TEST(Lifecycle, PodsThatComeAtOneTimeAreAllThereBeforeTheFirstIsAskedAbout) {
     seen.back().insert(seen.back().end(), world.next().begin(), world.next().end());
     world.Bind(FirstWithRoom(world));
   }
-  // The giant, which fits nowhere, sleeps: nobody will be asked about it.
+  // The giant, which fits nowhere, sleeps: no question is asked about it.
   const std::vector<Queue> expected = {{kWeb, kGiant, kBatch}, {kGiant, kBatch}, {kBatch},
                                        {kWeb, kBatch, kBatch}, {kBatch, kBatch}, {kBatch},
                                        {kWeb, kBatch, kBatch}, {kBatch, kBatch}, {kBatch}};
@@ -204,7 +204,7 @@ TEST(Lifecycle, PodsOfALostNodePendAgainOrAreGone) {
   const LifecycleMetrics pend = PlayOnce(fmt::format(kText, "pend"), FirstWithRoom);
   EXPECT_EQ(pend.restarted, 2);
   EXPECT_EQ(pend.completed, 2);
-  EXPECT_DOUBLE_EQ(pend.makespan_s(), 150);  // They begin anew elsewhere.
+  EXPECT_DOUBLE_EQ(pend.makespan_s(), 150);  // They restart elsewhere.
   const LifecycleMetrics gone = PlayOnce(fmt::format(kText, "gone"), FirstWithRoom);
   EXPECT_EQ(gone.lost, 2);
   EXPECT_EQ(gone.completed, 0);

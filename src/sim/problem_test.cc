@@ -15,7 +15,7 @@ TEST(Problem, LawAndTaskAreThoseOfTheScenario) {
   ASSERT_TRUE(problem.has_value()) << problem.error().message;
   EXPECT_EQ(problem->law.name, scenario.law);
   EXPECT_EQ(problem->task->max_steps(), ParseMigrationOptions(scenario.task).value().max_steps);
-  scenario.law = "nobody's";
+  scenario.law = "unknown";
   EXPECT_FALSE(Problem::Of(std::make_shared<const Scenario>(scenario)).has_value());
 }
 

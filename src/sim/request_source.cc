@@ -29,7 +29,7 @@ int64_t RequestSource::NextNs() {
     const double at_s = most > 0 ? now_s_ - std::log(1 - rng_.Uniform()) / most : kLastRequestS;
     if (at_s >= step_end_s) {
       if (last) return kNone;
-      // What is left of an exponential time is exponential: drawn anew beyond the step.
+      // The rest of an exponential time is exponential: it is redrawn beyond the step.
       now_s_ = step_end_s;
       ++step_;
       continue;

@@ -28,7 +28,7 @@ class ScalingSampler {
   // Looks at the end of an interval, and gives what is known by now.
   ScalingQuestion Look(const EventSimulator& simulator, int64_t interval_ns) {
     const int64_t at_ns = simulator.now_ns();
-    simulator.Pods(&seen_);
+    simulator.pods().See(&seen_);
     for (std::vector<HpaPod>& pods : pods_of_) pods.clear();
     for (const PodSight& pod : seen_) {
       Reading& reading = ReadingOf(pod);
@@ -63,7 +63,7 @@ class ScalingSampler {
       // Shown the next time.
       last_[w] = {.calls_per_s = static_cast<double>(passed.calls + passed.refused) * 1e9 / ns,
                   .busy_slots = static_cast<double>(passed.busy_ns) / ns,
-                  .ready = simulator.ready(w)};
+                  .ready = simulator.pods().ready(w)};
     }
     const bool has_samples = looks_++ > 0;
     return {.at_ns = at_ns,

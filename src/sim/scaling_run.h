@@ -68,7 +68,7 @@ class NodeMeter {
   double node_hours_ = 0, energy_wh_ = 0;
 };
 
-// With how many pods an episode begins, whoever scales, all of them ready: the fewest rung of the
+// The pods with which an episode begins under any policy, all of them ready: the lowest rung of the
 // application's ladder that answers all but 1 % of the requests of its first minute in time, as far
 // as the quota goes.
 class EpisodeStart {

@@ -10,11 +10,11 @@
 
 // Processor sharing at one pod: of n calls each computes at the speed min(1, slots / n).
 //
-// A clock goes as fast as they do. Who comes when it stands at v and needs x is done when it stands
-// at v + x, whoever comes and goes meanwhile; so calls stand in a heap, and a change of speed moves
-// none of them (virtual time, as in A. Demers, S. Keshav, S. Shenker, "Analysis and simulation of a
-// fair queueing algorithm", SIGCOMM 1989). O(log n) a call. Allocates only when more calls are
-// there than ever before. Times in ns.
+// A clock goes as fast as they do. A call that comes at clock time v and needs x is done at clock
+// time v + x, whatever calls come and go meanwhile; so calls stand in a heap, and a change of speed
+// moves none of them (virtual time, as in A. Demers, S. Keshav, S. Shenker, "Analysis and
+// simulation of a fair queueing algorithm", SIGCOMM 1989). O(log n) a call. Allocates only when
+// more calls are there than ever before. Times in ns.
 
 namespace rudderfish {
 
@@ -26,7 +26,7 @@ class SharedPod {
     int32_t id = 0;
   };
 
-  // Nobody there. REQUIRES: slots >= 1.
+  // Removes all calls. REQUIRES: slots >= 1.
   void Clear(int slots) {
     slots_ = slots;
     calls_.clear();
@@ -40,7 +40,7 @@ class SharedPod {
     std::push_heap(calls_.begin(), calls_.end(), Later);
   }
 
-  // When the first is done, if nobody comes; EventHeap::kNothing where nobody is there.
+  // When the first call is done, if no other comes; EventHeap::kNothing without calls.
   int64_t next_ns() const {
     if (calls_.empty()) return EventHeap::kNothing;
     const double left_ns = (calls_.front().done_at - clock_ns_) / speed();

@@ -20,8 +20,8 @@ class SimCluster final : public Cluster {
   explicit SimCluster(State start,
                       std::chrono::nanoseconds start_delay = std::chrono::nanoseconds(0));
 
-  // Applies what changed to the State it refreshed last, if nobody else has changed that; fills any
-  // other anew.
+  // Applies what changed to the State it refreshed last, if its holder has not changed it; refills
+  // any other State.
   Result<void> Refresh(State* state) override;
 
   // REQUIRES: `completions` outlives the intents.

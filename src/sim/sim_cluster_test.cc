@@ -240,7 +240,7 @@ RC_GTEST_PROP(SimClusterProperty, RefreshOfAnyStateShowsWhatIs, (uint32_t seed))
   RC_ASSERT(often.at == fresh.at);
 }
 
-TEST(SimCluster, StateThatItsHolderHasChangedIsFilledAnew) {
+TEST(SimCluster, StateThatItsHolderHasChangedIsRefilled) {
   const State start = TinyState();
   SimCluster cluster(start);
   State seen = Observe(&cluster);

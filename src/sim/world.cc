@@ -41,7 +41,7 @@ class FewPlaces {
   uint32_t count_ = 0;
 };
 
-// The same for many places, found anew for each pod. Guessing until a guess has room is uniform
+// The same for many places, found again for each pod. Guessing until a guess has room is uniform
 // among those with room too, and takes a step or two where most have it, however many they are.
 NodeId FindOfMany(const std::vector<NodeId>& places, const Resources& requests,
                   const std::vector<Resources>& free, Rng* rng) {

@@ -24,7 +24,7 @@ void Draw(const World& world, Rng* rng, State* state) {
   ASSERT_TRUE(drawn.has_value()) << drawn.error().message;
 }
 
-// What the values of two states say, whoever holds them.
+// Compares the values of two states, not the objects that hold them.
 void ExpectSame(const State& a, const State& b) {
   EXPECT_EQ(a.nodes.kind, b.nodes.kind);
   EXPECT_EQ(a.nodes.allocatable, b.nodes.allocatable);

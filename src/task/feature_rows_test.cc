@@ -47,7 +47,7 @@ constexpr std::array<Feature<Left, Right, Join>, 5> kJoined{{
 
 TEST(FeatureRows, ARowIsJoinedFromTwoPartsAndFromWhatOnlyItsViewKnows) {
   Row left, right, row;
-  for (Row* r : {&left, &right, &row}) r->fill(7);  // What no part writes nobody reads.
+  for (Row* r : {&left, &right, &row}) r->fill(7);  // Values that no part writes are not read.
   WritePart<kJoined, 8>(Left{3}, left.data());
   WritePart<kJoined, 8>(Right{5}, right.data());
   JoinRows<kJoined, 8, Left, Right>(Join{4}, left.data(), right.data(), row.data());

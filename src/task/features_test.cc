@@ -65,7 +65,7 @@ TEST(MigrationFeatures, SayWhatTheModelPredictsAndWhatRoomIsLeft) {
 }
 
 // Rows are put together from parts that candidates share, in whatever order those stand.
-RC_GTEST_PROP(MigrationFeatures, ACandidatesRowIsTheSameWhoeverStandsBesideIt, ()) {
+RC_GTEST_PROP(MigrationFeatures, ACandidatesRowIsTheSameInAnyOrderOfCandidates, ()) {
   Rng rng(*rc::gen::arbitrary<uint32_t>());
   Asked asked(*rc::gen::arbitrary<bool>() ? RandomWorld(&rng) : ContinuumWorld({}, &rng));
   const std::vector<Candidate> before = asked.space.candidates;

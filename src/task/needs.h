@@ -40,14 +40,14 @@ class Needs {
   void Add(const Resources& requests) {
     const Room need = RoomOf(requests);
     const auto filled = static_cast<size_t>(RoundUpToQuads(++count_));
-    // Nobody who fills the row up fits anywhere.
+    // The entries that pad the row fit nowhere.
     cpu_.resize(filled, kNeverFits);
     memory_.resize(filled, kNeverFits);
     cpu_[count_ - 1] = need.cpu;
     memory_[count_ - 1] = need.memory;
   }
 
-  // Of them and those who fill the row up: a multiple of kQuad.
+  // Of them and the entries that pad the row: a multiple of kQuad.
   int stride() const { return static_cast<int>(cpu_.size()); }
 
   // Of [first, first + kQuad): who fits.

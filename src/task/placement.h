@@ -34,8 +34,8 @@ struct PlacementQuestion {
   const State& state;
   const ClusterTotals& totals;
   WorkloadId workload;
-  // Pods that wait behind it, in the order in which they will be asked about, as far as whoever
-  // asks says so.
+  // Pods that wait behind it, in the order in which they will be asked about, as far as the caller
+  // lists them.
   std::span<const WorkloadId> next = {};
 };
 

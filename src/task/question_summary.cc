@@ -13,7 +13,7 @@ constexpr float kRoomMax = 2;
 constexpr float kPerNothing = 1e6f;                // Pods in a unit of room that they do not use.
 constexpr float kNothing = -1e9f;                  // Less than any gain,
 constexpr float kAnything = 1e9f;                  // and more.
-constexpr float kBarOf[] = {kNothing, kAnything};  // No gain is more: of nobody, of somebody.
+constexpr float kBarOf[] = {kNothing, kAnything};  // Caps gains: without pods, with pods.
 void AddQuad(const Quad& quad, float* to) { StoreQuad(LoadQuad(to) + quad, to); }
 
 float Inverse(int64_t x) { return x > 0 ? 1.0f / static_cast<float>(x) : 0.0f; }
@@ -377,7 +377,7 @@ void QuestionSummary::SummariseNodes() {
   }
 }
 
-// The best gain of those who fit the node and of those who do not: none where it accepts nobody.
+// The best gain of workloads that fit the node, and of those that do not: 0 if it accepts none.
 void QuestionSummary::SummariseEntries(int row) {
   NodeSummary& n = node_[row];
   const float* best_in = best_in_.data() + n.kind * mover_stride_;

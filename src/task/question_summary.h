@@ -69,7 +69,7 @@ class QuestionSummary {
   Sequel UnlockedBy(WorkloadId w, int from_row) const {
     const Room more = ends_->room(from_row) + workload_[w].need;
     const int32_t* fits = ends_->fits(from_row);
-    // Where no pod may be moved to nobody waits for room.
+    // No workload waits for room on a node that accepts no moves.
     const MaskQuad accepts = MaskQuad{} - static_cast<int>(ends_->node(from_row).target >= 0);
     return Best(node_[from_row].kind, [&](int i) {
       return ends_->needs().Fitting(more, i) & ~LoadMask(fits + i) & accepts;

@@ -51,7 +51,7 @@ struct LoadView {
 };
 using L = const LoadView&;
 
-// From 0, nobody, to 1, everybody; a tenth of the share is a quarter less.
+// From 0, no request late, to 1, all late; a tenth of the share is a quarter less.
 float LateFeature(float log) { return 1 + log * static_cast<float>(0.25 / std::numbers::ln10); }
 
 const CapacityLadder& LadderOf(R v) { return v.h.ladder(); }

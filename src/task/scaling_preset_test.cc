@@ -30,7 +30,7 @@ ServedApplication OneDeployment() {
   return application;
 }
 
-// Of the client too, which nobody reads.
+// Of the client too, whose values are never read.
 struct ApiMetrics {
   std::vector<int> replicas = {0, 3}, ready = {0, 2};
   std::vector<double> calls_per_s = {0, 8}, busy_slots = {0, 3};

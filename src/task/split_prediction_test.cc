@@ -49,7 +49,7 @@ TEST(SplitPrediction, AResponseTakesTheTripTheWaitOfErlangAndTheService) {
   const SplitPrediction home = asked.Of(1, 0, 0);
   EXPECT_NEAR(home.response_s, 1 / 20.0 + waits / (160 - 120), 1e-4);
   EXPECT_NEAR(home.parts[SplitPrediction::kWait], home.response_s, 1e-12);  // At 1 a second.
-  // Half of them 20 ms away: nobody waits any more to speak of.
+  // Half of them 20 ms away: waiting is negligible.
   const SplitPrediction half = asked.Of(0.5, 0.5, 0);
   EXPECT_NEAR(half.response_s, 0.05 + 0.01, 1e-3);
   EXPECT_GT(half.parts[SplitPrediction::kEgress], 0);

@@ -20,7 +20,7 @@ namespace rudderfish {
 class Walk;
 
 // Which decision of a plan is asked for. A live controller starts a new plan at step 0 whenever it
-// acts anew.
+// acts again.
 struct Question {
   int step = 0;                // Decisions already taken in this plan.
   const Walk* walk = nullptr;  // That asks, and has come this far; none: it would begin here.

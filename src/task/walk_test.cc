@@ -13,7 +13,7 @@ namespace {
 
 using testing::ContinuumWorld;
 
-// Everybody's pods by workload and node.
+// Numbers of pods by workload and node.
 std::vector<int> CountsOf(const Evaluator& model) {
   std::vector<int> counts;
   for (WorkloadId w = 0; w < model.placement().workload_count(); ++w) {

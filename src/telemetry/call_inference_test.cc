@@ -183,7 +183,7 @@ TEST(CallInference, BringsBackRandomApplications) {
     SCOPED_TRACE(seed);
     World world(seed, seed % 2 == 0 ? 1500 : 5);
     TrueCall root = world.RandomCall(3);
-    root.bytes = -1;  // Only the span of a client would tell, and nobody traces the users.
+    root.bytes = -1;  // Only the span of a client would tell, and users are not traced.
     const int64_t traces = 700;
     for (int64_t i = 0; i < traces; ++i)
       world.Play(root, 1'790'000'000'000'000'000 + i * 10'000'000, seed % 3 == 0 ? 0.003 : 0);

@@ -20,7 +20,7 @@ enum class CarbonService { kElectricityMaps, kCarbonAwareSdk };
 
 inline constexpr std::string_view kCarbonServiceNames[] = {"electricity-maps", "carbon-aware-sdk"};
 
-// The signal that has it, whoever says it.
+// The signal that has it, whichever service provides it.
 inline constexpr std::string_view kCarbonSignal = "carbon_g_per_kwh";
 
 struct CarbonZone {

@@ -9,7 +9,7 @@
 namespace rudderfish {
 namespace {
 
-// Few calls may be odd: some that nobody waited for, some timed while a clock was set.
+// The share of calls that may be odd: no caller waited, or a clock was set meanwhile.
 constexpr double kOdd = 0.02;
 
 // Of clock b over clock a.

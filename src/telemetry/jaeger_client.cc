@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/escape.h"
@@ -15,13 +17,21 @@
 namespace rudderfish {
 namespace {
 
+constexpr std::chrono::milliseconds kBetweenLooksAtStop(100);
+
 Result<std::string> Get(const JaegerQuery& query, const std::string& path, HttpClient* http) {
-  TRY_ASSIGN(HttpReply reply, http->Fetch({.url = query.url + path,
-                                           .headers = {},
-                                           .body = "",
-                                           .deadline = query.deadline,
-                                           .body_limit_bytes = query.body_limit_bytes,
-                                           .ca_file = ""}));
+  std::optional<Result<HttpReply>> answer;
+  http->Start({.url = query.url + path,
+               .headers = {},
+               .body = "",
+               .deadline = query.deadline,
+               .body_limit_bytes = query.body_limit_bytes,
+               .ca_file = ""},
+              [&](Result<HttpReply> reply) { answer = std::move(reply); });
+  while (!answer.has_value() && !query.stop.stop_requested()) http->Poll(kBetweenLooksAtStop);
+  if (!answer.has_value())
+    return Fail(ErrorCode::kUnavailable, "{}: stopped", PublicUrl(query.url));
+  TRY_ASSIGN(HttpReply reply, *std::move(answer));
   if (reply.status / 100 != 2) {
     return Fail(ErrorCode::kUnavailable, "{}: status {}; is this Jaeger's query service?",
                 PublicUrl(query.url), reply.status);
@@ -59,6 +69,9 @@ Result<JaegerAnswer> FetchSpans(const JaegerQuery& query, SpanSet* set) {
   JaegerQuery asked = query;
   while (asked.url.ends_with('/')) asked.url.pop_back();
   TRY_ASSIGN(std::vector<std::string> services, Services(asked, &http));
+  const auto is_preferred = [&](const std::string& one) { return asked.preferred.contains(one); };
+  if (std::any_of(services.begin(), services.end(), is_preferred))
+    std::erase_if(services, [&](const std::string& one) { return !is_preferred(one); });
   if (static_cast<int>(services.size()) > asked.services_max) services.resize(asked.services_max);
   JaegerAnswer answer{.services = static_cast<int>(services.size()), .cut = {}};
   std::set<TraceId> taken;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,10 @@ struct JaegerQuery {
   double to_unix = 0;
   int traces_max = 1000;  // Of each service.
   int services_max = 500;
+  std::set<std::string> preferred;  // If it knows any of these services, they alone are asked for.
   Duration deadline = std::chrono::seconds(30);  // Of each request.
   size_t body_limit_bytes = 256 << 20;
+  std::stop_token stop;  // Gives up once it is asked to.
 };
 
 struct JaegerAnswer {
@@ -30,8 +34,8 @@ struct JaegerAnswer {
   std::vector<std::string> cut;  // Services that had more traces than were asked for.
 };
 
-// Adds to `set`. kUnavailable if it does not answer, or not as Jaeger does; kFailedPrecondition if
-// it has no trace of that time.
+// Adds to `set`. kUnavailable if it does not answer, or not as Jaeger does, or was told to stop;
+// kFailedPrecondition if it has no trace of that time.
 Result<JaegerAnswer> FetchSpans(const JaegerQuery& query, SpanSet* set);
 
 }  // namespace rudderfish

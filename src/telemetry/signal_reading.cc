@@ -28,7 +28,7 @@ std::string NodeOf(std::string_view label, const SignalEntities& entities) {
   return search(host);
 }
 
-// Whose the series is; nothing if it is nobody's we know.
+// The entity of the series; nothing if it is not a known one.
 std::optional<std::string> EntityOf(const SignalQuery& query, const SignalEntities& entities,
                                     const PrometheusSeries& series) {
   switch (query.scope) {

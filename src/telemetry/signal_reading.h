@@ -10,8 +10,8 @@
 #include "telemetry/prometheus_response.h"
 #include "telemetry/signal_query.h"
 
-// What an answer of Prometheus says of the entities it was asked about. What is no number, or
-// stands for nobody we know, is left out; what is ambiguous is left out and told. Pure functions.
+// What an answer of Prometheus says of the entities it was asked about. Values that are no number
+// or of no known entity are left out; ambiguous ones are left out and reported. Pure functions.
 
 namespace rudderfish {
 
@@ -32,7 +32,7 @@ void ReadAnswer(const SignalQuery& query, const ExpandedQuery& request,
 
 // Puts what several replicas of Prometheus say into `column`: the mean of those that know a value,
 // with its spread. A spread above `tolerance` times the largest magnitude is told. A value that no
-// replica knows any more stays as it was, and ages. `at` of a sample is `now` less its age by
+// replica knows any more is kept, and ages. `at` of a sample is `now` less its age by
 // `unix_now`, never in the future.
 void MergeReadings(const std::vector<SignalReading>& replicas,
                    const std::vector<std::string>& entities, double tolerance, Instant now,

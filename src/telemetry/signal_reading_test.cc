@@ -182,7 +182,7 @@ TEST_F(Merge, OneReplicaThatKnowsIsEnough) {
   EXPECT_EQ(column_.values.at("n1").spread, 0);
 }
 
-TEST_F(Merge, WhatNobodyKnowsAnyMoreStaysAndAges) {
+TEST_F(Merge, AValueThatIsNoLongerReportedStaysAndAges) {
   Put({Of(3)});
   const Instant measured = column_.values.at("n1").at;
   now_ += std::chrono::seconds(60);

@@ -119,7 +119,7 @@ TEST(TracedRequest, BeginsWithAClientThatReportsSpans) {
   EXPECT_EQ(in_cluster.Read()->calls[0].workload, 1);
 }
 
-TEST(TracedRequest, NamesWhatNobodyWaitsFor) {
+TEST(TracedRequest, NamesCallsThatNoCallerWaitsFor) {
   OneTrace trace;
   trace.Add(1, 0, 1, kServer, 0, 100)
       .Add(2, 1, 1, kProducer, 10, 12)
@@ -174,9 +174,9 @@ TEST(TracedRequest, IsNoneWhereATraceIsNotWhole) {
   OneTrace roots;
   roots.Add(1, 0, 1, kServer, 0, 100).Add(2, 0, 2, kServer, 10, 90);
   EXPECT_EQ(roots.Calls(), "several first spans");
-  OneTrace nobody;
-  nobody.Add(1, 0, 4, kServer, 0, 100);
-  EXPECT_EQ(nobody.Calls(), "no call of a workload");
+  OneTrace strangers;
+  strangers.Add(1, 0, 4, kServer, 0, 100);
+  EXPECT_EQ(strangers.Calls(), "no call of a workload");
   OneTrace unreported;  // Its caller hands on an id, and reports nothing.
   unreported.Add(1, 77, 1, kServer, 0, 100);
   EXPECT_EQ(unreported.Calls(), "1");

@@ -50,7 +50,7 @@ def root():
 
 
 def roots():
-    """Where to look for builds: one's own, then those of whoever called sudo."""
+    """Where to look for builds: those of the current user, then those of the user who called sudo."""
     places = [root()]
     caller = os.environ.get("SUDO_USER")
     if caller and "XDG_CACHE_HOME" not in os.environ:

@@ -178,7 +178,7 @@ def read_table(file):
 
 def start(place, wanted):
     cgroups.make(place.name, [member.name for member in wanted.nodes])
-    # Held from here on, so that nobody can take the port; and it stays in this network namespace.
+    # Held from here on, so that no other process can take the port; and it stays in this network namespace.
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)

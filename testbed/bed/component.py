@@ -19,8 +19,8 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 
 class Component:
-    """Started by start(); restarted whenever it ends, until stop(). on_end(component) is told of every end that
-    nobody asked for."""
+    """Started by start(); restarted whenever it ends, until stop(). on_end(component) is called at every end
+    that was not requested."""
 
     def __init__(self, name, argv, log, on_end, passed=(), environment=None):
         self.name = name

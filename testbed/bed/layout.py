@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a testbed consists of: nodes, layers, addresses. Pure data, written to the instance's folder as layout.json.
 
-Every instance has the same addresses, each inside namespaces of its own, where they meet nobody:
+Every instance has the same addresses, each inside namespaces of its own, where they conflict with no others:
 
     198.18.0.1          the control plane           (198.18.0.0/15 is set aside for test networks, RFC 2544)
     198.18.0.9+N        node N
@@ -21,7 +21,7 @@ POD_CIDR = "198.18.128.0/17"
 SERVICE_CIDR = "198.19.0.0/16"
 API_SERVICE_ADDRESS = "198.19.0.1"
 DNS_ADDRESS = "198.19.0.10"
-HOLLOW_POD_CIDR = "100.64.0.1/10"  # Nobody can reach a pod that does not run; addresses only tell them apart.
+HOLLOW_POD_CIDR = "100.64.0.1/10"  # A pod that does not run is unreachable; addresses only tell them apart.
 
 LAYER_LABEL = "rudderfish.io/layer"
 ZONE_LABEL = "topology.kubernetes.io/zone"

@@ -33,7 +33,7 @@ class NodeNamespaces:
             raise Refusal(f"cannot make the namespaces of {name}: {reason}")
 
     def enter(self):
-        """To be put before a command. Not `ip netns exec`, which mounts /sys anew: the kubelet would find no control
+        """To be put before a command. Not `ip netns exec`, which remounts /sys: the kubelet would find no control
         groups."""
         held = f"/proc/{os.getpid()}/fd"
         return ["nsenter", f"--mount={held}/{self.mount}", f"--net={held}/{self.net}", f"--uts={held}/{self.uts}", "--"]

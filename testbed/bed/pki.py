@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certificates of a testbed: one authority, one certificate for each server and client, as a real cluster has them, so
-that node authorisation, RBAC and aggregated API servers work as they do there. Made anew by each `up`."""
+that node authorisation, RBAC and aggregated API servers work as they do there. Each `up` makes new ones."""
 import base64
 import concurrent.futures
 import json

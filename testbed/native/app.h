@@ -36,7 +36,7 @@ void send_at_once(int fd);
 // counted and thrown away. Bytes of the head, 0 if the connection ended before, -1 if it broke.
 int read_message(int fd, char* head, size_t size);
 int write_all(int fd, const char* bytes, size_t count);
-int write_padding(int fd, size_t count);  // So many bytes of a payload that nobody reads.
+int write_padding(int fd, size_t count);  // So many bytes of a payload; its content has no meaning.
 
 // The pool of a service, found by the variables NAME_SERVICE_HOST and _PORT. NULL without them.
 struct pool* pool_open(const char* service, size_t warm_bytes);

@@ -8,8 +8,8 @@
 //   OTEL_SERVICE_NAME            default: --service
 //   POD_NAME, POD_NAMESPACE, NODE_NAME
 //
-// A request waits for no receiver: spans go to a ring that one thread empties. Where it is full, or
-// nobody listens, they are dropped and counted.
+// A request waits for no receiver: spans go to a ring that one thread empties. If it is full, or no
+// receiver listens, they are dropped and counted.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ctype.h>

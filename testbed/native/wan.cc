@@ -11,7 +11,7 @@
 //   link FROM TO DELAY_NS JITTER_NS LOSS_PPM RATE_BPS    RATE_BPS 0: unlimited
 //   cut FROM TO
 //
-// The devices are made by whoever makes the namespaces and outlive this program. Packets of
+// The program that makes the namespaces makes the devices, which outlive this one. Packets of
 // one pair never overtake each other, whatever the jitter, as on a path through one queue.
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 
 #include "cluster/cluster.h"
 
-// What every Cluster must keep, whoever implements it. A cluster under test is made from a start
+// The contract of every implementation of Cluster. A cluster under test is made from a start
 // state; `settle` lets pass the time in which submitted intents finish.
 
 namespace rudderfish {

@@ -52,7 +52,7 @@ Result<void> SubmitAndSettle(const ClusterUnderTest& under, const Intent& intent
 }
 
 // A random walk of moves, most of them possible. A State that is kept up to date must equal one
-// that is filled anew.
+// that is filled from scratch.
 void CheckWalk(const ClusterUnderTest& under, Rng* rng) {
   Cluster& cluster = *under.cluster;
   State kept;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <semaphore>
+#include <thread>
 
 #include "policy/baselines.h"
 #include "policy/greedy.h"
@@ -191,7 +194,7 @@ TEST_F(ControllerTest, WaitsForWhatIsInFlightBeforeItDecidesAgain) {
   auto controller = Make(&cluster, greedy_, {});
   EXPECT_EQ(*controller->Turn(), TurnResult::kWaiting);
   EXPECT_EQ(*controller->Turn(), TurnResult::kWaiting);
-  EXPECT_EQ(*controller->RunPlan(), TurnResult::kWaiting) << "nobody lets time pass";
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kWaiting) << "no time passes";
   EXPECT_EQ(cluster.moves_in_flight(), 1);
   EXPECT_EQ(journal_.rows().size(), 1u);
   EXPECT_EQ(journal_.rows()[0].fate, Fate::kInFlight);
@@ -233,7 +236,7 @@ TEST_F(ControllerTest, PlanGoesOnWithOtherPodsWhileOneRests) {
     EXPECT_EQ(std::count(moved.begin(), moved.end(), moved[i]), 1);
     const auto resting = std::count_if(rows[i].refused.begin(), rows[i].refused.end(),
                                        [](const Refusal& one) { return !one.pod.empty(); });
-    EXPECT_EQ(resting, static_cast<int64_t>(i)) << "everybody who was moved before";
+    EXPECT_EQ(resting, static_cast<int64_t>(i)) << "all pods that were moved before";
   }
   const Refusal& why = rows[1].refused[0];
   EXPECT_EQ(why.pod, moved[0]);
@@ -377,6 +380,92 @@ TEST_F(ControllerTest, AClusterThatRefusesForeverUsesUpThePlan) {
   EXPECT_EQ(*controller->RunPlan(), TurnResult::kExhausted);
   EXPECT_EQ(controller->steps(), 0);
   EXPECT_EQ(journal_.rows().size(), 5u);
+}
+
+// A policy that would never move anything.
+TEST_F(ControllerTest, ANodeThatLeavesIsEmptiedAndNothingElseIsMoved) {
+  SimCluster cluster(DrawStart(4));
+  const State start = cluster.state();
+  const auto movable_on = [](const State& state, NodeId node) {
+    int count = 0;
+    for (PodId pod = 0; pod < state.pods.size(); ++pod)
+      count += state.pods.node[pod] == node && state.workload_of(pod).movable;
+    return count;
+  };
+  NodeId node = kNone;  // With the fewest: the others have no room for more.
+  for (NodeId one = 0; one < start.nodes.size(); ++one) {
+    const int count = movable_on(start, one);
+    if (count > 0 && (node == kNone || count < movable_on(start, node))) node = one;
+  }
+  GuardOptions guard;
+  guard.leaves = [name = NodeName(start, node)](std::string_view one) { return one == name; };
+  auto controller = Make(&cluster, stay_, guard);
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
+  EXPECT_EQ(controller->steps(), movable_on(start, node));
+  EXPECT_EQ(movable_on(cluster.state(), node), 0);
+  for (PodId pod = 0; pod < start.pods.size(); ++pod) {
+    if (start.pods.node[pod] != node) {
+      EXPECT_EQ(cluster.state().pods.node[pod], start.pods.node[pod]);
+    }
+  }
+}
+
+// Until it is told to go on it has no answer.
+class SlowGreedy final : public Policy {
+ public:
+  std::string_view name() const override { return "slow"; }
+  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override {
+    return greedy_.NewMemory(seed);
+  }
+  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
+    go_on_.acquire();
+    greedy_.Decide(asks, answers);
+  }
+  void GoOn() const { go_on_.release(); }
+
+ private:
+  GreedyPolicy greedy_;
+  mutable std::counting_semaphore<> go_on_{0};
+};
+
+TEST_F(ControllerTest, APolicyThatIsAskedOnAWorkerDoesNotBlockTheController) {
+  Worker worker;
+  const SlowGreedy slow;
+  SimCluster cluster(DrawStart(1)), other(DrawStart(1));
+  const auto controller = Make(&cluster, slow, {}, {.baseline = &stay_, .thinker = &worker});
+  EXPECT_EQ(*controller->Turn(), TurnResult::kThinking);
+  EXPECT_TRUE(controller->is_thinking());
+  EXPECT_EQ(*controller->Turn(), TurnResult::kThinking);
+  EXPECT_FALSE(controller->DropThought());
+  EXPECT_TRUE(journal_.rows().empty());
+  for (int i = 0; i < 1000; ++i) slow.GoOn();
+  EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
+  EXPECT_FALSE(controller->is_thinking());
+
+  MemoryJournal journal;
+  Controller direct(&other, &task_, LatencyLaw::Reach(), &greedy_, {}, &journal,
+                    {.baseline = &stay_});
+  EXPECT_EQ(*direct.RunPlan(), TurnResult::kStopped);
+  ASSERT_EQ(journal_.rows().size(), journal.rows().size());
+  for (size_t i = 0; i < journal.rows().size(); ++i) {
+    EXPECT_EQ(journal_.rows()[i].chosen, journal.rows()[i].chosen);
+    EXPECT_EQ(journal_.rows()[i].considered.size(), journal.rows()[i].considered.size());
+  }
+  EXPECT_EQ(cluster.state().pods.node, other.state().pods.node);
+}
+
+TEST_F(ControllerTest, AControllerEndsOnceThePolicyThatItAsksHasAnswered) {
+  Worker worker;
+  const SlowGreedy slow;
+  SimCluster cluster(DrawStart(1));
+  auto controller = Make(&cluster, slow, {}, {.thinker = &worker});
+  EXPECT_EQ(*controller->Turn(), TurnResult::kThinking);
+  const std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    slow.GoOn();
+  });
+  controller.reset();
+  EXPECT_TRUE(journal_.rows().empty());
 }
 
 }  // namespace

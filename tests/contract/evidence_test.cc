@@ -54,7 +54,7 @@ class EvidenceChain : public ::testing::Test {
                            .policy = std::make_shared<const GreedyPolicy>(),
                            .baseline = nullptr,
                            .evidence = {.model = model_name_}},
-        &cluster_, &cluster_, journal_.get(), journal_.get());
+        &cluster_, &cluster_, journal_->moves(), journal_->moves());
   }
 
   double Modelled() {
@@ -126,7 +126,7 @@ TEST_F(EvidenceChain, ErrorOfTheModelIsWhatTheWorldDiffersFromIt) {
   EXPECT_NEAR(sums[0].mean_ms(), sum / kChanges, 1e-6);
   EXPECT_NEAR(sums[0].mean_absolute_ms(), absolute / kChanges, 1e-6);
   EXPECT_TRUE(sums[0].interval_ms().has_value());
-  EXPECT_GE(run_->status().plans, kChanges) << "each change is planned anew";
+  EXPECT_GE(run_->status().plans, kChanges) << "each change starts a new plan";
 }
 
 TEST_F(EvidenceChain, MovesThatAreOnlyImaginedAreNoEvidence) {
@@ -139,7 +139,7 @@ TEST_F(EvidenceChain, MovesThatAreOnlyImaginedAreNoEvidence) {
 TEST_F(EvidenceChain, ACorrectedModelIsRightAboutTheNextChangesAndForgetsNothingByARestart) {
   slower_ = 1;
   execution_ = 1.5;
-  ModelCorrector corrector(journal_.get());
+  ModelCorrector corrector(journal_->moves());
   Rng rng(11);
   const auto change = [&] {
     Drift(&rng);
@@ -176,7 +176,7 @@ TEST_F(EvidenceChain, ACorrectedModelIsRightAboutTheNextChangesAndForgetsNothing
   EXPECT_EQ(run_->factors(), applied) << "what is corrected is not corrected once more";
 
   run_ = MakeRun();
-  ModelCorrector next(journal_.get());
+  ModelCorrector next(journal_->moves());
   TurnAfter(seconds(5));
   next.Follow(run_.get());
   TurnAfter(seconds(5));
@@ -185,7 +185,7 @@ TEST_F(EvidenceChain, ACorrectedModelIsRightAboutTheNextChangesAndForgetsNothing
 
 TEST_F(EvidenceChain, EvidenceOfAnotherModelCorrectsNothing) {
   execution_ = 1.5;
-  ModelCorrector corrector(journal_.get());
+  ModelCorrector corrector(journal_->moves());
   Rng rng(11);
   TurnAfter(seconds(60));
   for (int i = 0; i < 12; ++i) {

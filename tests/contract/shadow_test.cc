@@ -195,6 +195,24 @@ TEST_F(ApplicationRunTest, NoPodGoesWhereAnEarlierProcessMovedOneAwayFrom) {
   }
 }
 
+TEST_F(ApplicationRunTest, APodWhoseMoveFailedInAnEarlierProcessRests) {
+  SimCluster first(DrawStart(1)), second(DrawStart(1));
+  ApplicationOptions options = Options();
+  options.guard.pod_cooldown = std::chrono::hours(1);
+  ApplicationRun before(options, &first, &first, &journal_, &evidence_);
+  Settle(&before, Mode::kEnforce);
+  const std::string pod = journal_.rows()[0].chosen[0].pod;
+  MemoryJournal after;
+  ApplicationRun run(options, &second, &second, &after, &evidence_);
+  run.Recall({{.ago = std::chrono::minutes(30), .pod = pod, .is_failed = true}});
+  Settle(&run, Mode::kEnforce);
+  ASSERT_FALSE(after.rows()[0].chosen.empty());
+  for (const JournalRow& row : after.rows()) {
+    if (row.chosen.empty()) continue;
+    EXPECT_NE(row.chosen[0].pod, pod);
+  }
+}
+
 TEST_F(ApplicationRunTest, WhatIsPromotedActsAtOnce) {
   SimCluster real(DrawStart(1));
   ApplicationRun run(Options(), &real, &real, &journal_, &evidence_);
@@ -324,7 +342,7 @@ class StaleCluster final : public Cluster {
     *state = state_;
     return {};
   }
-  void Submit(std::span<const Intent>, Completions*) override { FAIL() << "nobody may act"; }
+  void Submit(std::span<const Intent>, Completions*) override { FAIL() << "must not act"; }
   std::chrono::nanoseconds Now() const override { return state_.at + age; }
   std::chrono::nanoseconds age{0};
 

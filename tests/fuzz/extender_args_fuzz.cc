@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "kube/extender_args.h"
 
-// What kube-scheduler, or whoever calls itself so, sends to the extender: read, or refused in one
+// What kube-scheduler, or a client that poses as it, sends to the extender: read, or refused in one
 // line.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

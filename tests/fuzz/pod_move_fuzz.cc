@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "cluster/pod_move.h"
-#include "kube/move_api.h"
+#include "kube/move_document.h"
 
 // Any bytes as the annotation of a move, and as a pod.
 

@@ -29,7 +29,7 @@ CASES = {
                      encoder="deepsets"),
     "mlp": dict(hidden=16, rounds=2, widths=(16, 16, 16, 16), seed=6, sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0)],
                 encoder="mlp"),
-    # Two episodes side by side, three questions each; the second begins anew at its second question.
+    # Two episodes side by side, three questions each; the second restarts at its second question.
     "gru": dict(hidden=16, rounds=1, widths=(16, 16, 16, 16), seed=7, lanes=2, fresh=(0, 1, 0, 1, 0, 0),
                 sizes=[(5, 3, 4, 6, 4), (4, 2, 1, 2, 0), (3, 2, 3, 4, 2), (5, 3, 2, 3, 1), (2, 2, 3, 3, 3),
                        (4, 2, 2, 2, 1)]),

@@ -656,7 +656,7 @@ TEST(LiveLease, PassesAtOnceWhenTheLeaderEndsInOrder) {
   second.Signal(SIGTERM);
 }
 
-TEST(LiveLease, NobodyLeadsWhileTheServerStandsStillAndNeverTwoDo) {
+TEST(LiveLease, NoInstanceLeadsWhileTheServerStandsStillAndNeverTwoDo) {
   Elector first("first"), second("second");
   ASSERT_TRUE(Eventually(OpenAsAdmin().get(),
                          [&] { return !first.Leading().empty() || !second.Leading().empty(); }));

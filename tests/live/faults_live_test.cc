@@ -215,7 +215,7 @@ class Faults : public ::testing::Test {
     AwaitServer();
   }
 
-  // Nobody can say any more what happened since the versions we know.
+  // The API server no longer has the history since the versions we know.
   void Compact() {
     Blind(Fault::kTlsReset, milliseconds(500));  // The world goes on without us.
     writer_->Pause();

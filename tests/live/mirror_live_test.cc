@@ -39,7 +39,7 @@ std::unique_ptr<ApiClient> Open() {
 constexpr char kPods[] = "/api/v1/namespaces/default/pods";
 constexpr char kDeployments[] = "/apis/apps/v1/namespaces/default/deployments";
 
-// Nobody schedules it, so that nothing but this test changes it.
+// No scheduler places it, so that nothing but this test changes it.
 std::string PodText(const std::string& name) {
   return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
          R"(","labels":{"step":"0"}},"spec":{"schedulerName":"nobody","containers":[{"name":"c",)"
@@ -54,7 +54,7 @@ std::string DeploymentText(const std::string& name) {
 }
 
 // What a list tells now, as a mirror of its own.
-void ListAnew(ApiClient* client, Mirror* mirror) {
+void ListNow(ApiClient* client, Mirror* mirror) {
   DumpContent content;
   for (const auto& [resource, path] :
        {std::pair(Resource::kPods, "/api/v1/pods"),
@@ -83,7 +83,7 @@ bool ComesToEqualAList(ApiClient* client, ClusterFeed* feed, const Mirror& mirro
   while (TheClock().Now() < end) {
     feed->Poll(milliseconds(20));
     Mirror fresh(&TheClock());
-    ListAnew(client, &fresh);
+    ListNow(client, &fresh);
     if (Same(mirror.pods, fresh.pods) && Same(mirror.deployments, fresh.deployments) &&
         Same(mirror.nodes, fresh.nodes)) {
       return true;

@@ -368,7 +368,7 @@ class Surroundings {
     json volume = {{"metadata", {{"name", name}, {"labels", labels}}},
                    {"spec",
                     {{"capacity", {{"storage", "1Gi"}}},
-                     {"accessModes", {"ReadWriteOnce"}},  // Of bound ones nobody asks.
+                     {"accessModes", {"ReadWriteOnce"}},  // Not read for bound volumes.
                      {"claimRef", {{"namespace", "default"}, {"name", name}}}}}};
     volume["spec"].update(source);
     if (!affinity.is_null())
@@ -407,7 +407,7 @@ class Surroundings {
       AddClaim(place, name, "ReadWriteOnce");
   }
 
-  // Its volumes are to be made by the first driver once a pod uses them, which nobody does here.
+  // The first driver is to make its volumes once a pod uses them; that driver does not run here.
   void AddStorageClass() {
     const testing::ParsedJson made(api_.Create("/apis/storage.k8s.io/v1/storageclasses",
                                                {{"metadata", {{"name", "unmade"}}},
@@ -513,7 +513,7 @@ class Trial {
     LetArrive();
   }
 
-  // A pod that is on a node without kube-scheduler, with a claim of which nobody makes a volume.
+  // A pod that is on a node without kube-scheduler, with a claim that no driver makes a volume for.
   void PlaceByHand(const std::string& name) {
     const std::string& node = random_.OneOf(NodeNames());
     MakeClaim("default", ClaimJson(name, "", "ReadWriteOnce", "unmade"));
@@ -555,7 +555,7 @@ class Trial {
     const auto [path, id] = names_[which];
     rules_.Forget(id, placed.node, placed.life);
     if (placed.life == PodLife::kServing && random_.Chance(0.4)) {
-      // Nobody ends it: there is no kubelet.
+      // There is no kubelet that would end it.
       api_.Send(Method::kDelete, path + "?gracePeriodSeconds=3000");
       placed.life = PodLife::kTerminating;
       rules_.Assume(id, placed.node, placed.life);

@@ -154,7 +154,7 @@ inline void MakeShop(const Testbed& testbed) {
   std::string resources;
   for (int i = 0; i < kube::kMirroredCount; ++i) {
     const kube::ResourceName& name = NameOf(static_cast<kube::Resource>(i));
-    if (name.group == "metrics.k8s.io") continue;  // Nobody serves it here.
+    if (name.group == "metrics.k8s.io") continue;  // Not served here.
     if (!resources.empty()) resources += ",";
     resources += name.resource;
     if (!name.group.empty()) resources += "." + std::string(name.group);

@@ -118,7 +118,7 @@ def where(mutant):
 
 
 class Build:
-    """A copy of the sources with a build tree of its own, so that nobody's work is disturbed."""
+    """A copy of the sources with a build tree of its own, so that no other work is disturbed."""
 
     def __init__(self, number, jobs):
         self.jobs = jobs  # While it tries mutants.

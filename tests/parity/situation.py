@@ -180,7 +180,7 @@ class Situation:
         return f"{self.name}-{name}"
 
     def owner_objects(self):
-        """Workloads, a Deployment with its ReplicaSet; nobody carries them out here."""
+        """Workloads, each a Deployment with its ReplicaSet; no controller reconciles them here."""
         for name, workload in self.workloads.items():
             labels = {"app": name}
             spec = {"replicas": len(self.replicas(name)), "selector": {"matchLabels": labels},

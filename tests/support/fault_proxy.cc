@@ -26,7 +26,7 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// -1 if nobody is there.
+// -1 if no server listens.
 int ConnectTo(int port) {
   const int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   CHECK_GE(peer, 0);
@@ -186,7 +186,7 @@ void FaultProxy::Serve() {
   std::vector<pollfd> waited;
   while (!is_over_) {
     Obey();
-    if (obeyed_ == Fault::kPartition) {  // The kernel takes connections, and nobody answers.
+    if (obeyed_ == Fault::kPartition) {  // The kernel accepts connections; they get no answer.
       poll(nullptr, 0, kStepMs);
       continue;
     }

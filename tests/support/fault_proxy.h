@@ -24,7 +24,7 @@ enum class Fault {
   kTooMany,      // What is open is cut; requests get 429 with Retry-After: 1.
   kServerError,  // What is open is cut; requests get 500.
   kGarbled,      // What is open is cut; lists and watches get text that breaks off.
-  kPartition,    // No byte passes and nobody is told; afterwards all that waited does.
+  kPartition,    // No byte passes and neither side is told; then all that waited passes.
   kUnheard,      // What the server says is lost, and what it is asked arrives; then all is cut.
 };
 

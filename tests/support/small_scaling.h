@@ -11,7 +11,7 @@
 #include "sim/scaling_evaluation.h"
 #include "tests/support/shop_text.h"
 
-// A small application, and what three policies of scaling make of it under two loads.
+// A small application, and what three scaling policies make of it under two loads.
 
 namespace rudderfish::testing {
 

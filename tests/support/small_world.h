@@ -191,13 +191,16 @@ inline State ContinuumWorld(const ContinuumOptions& options, Rng* rng) {
         world.Workload("db", 500, 500), world.Workload("learning", 1500, 1500)};
     const WorkloadId client = world.Workload("client", 700, 700, false);
     std::vector<NodeId> allowed;
+    // One draw a statement: compilers differ in which argument they evaluate first.
     for (int i = 0; i < options.clouds; ++i) {
-      allowed.push_back(world.Node(kinds[0], rng->Between(2000, 7000), rng->Between(4096, 27000)));
+      const int mbytes = rng->Between(4096, 27000), millicores = rng->Between(2000, 7000);
+      allowed.push_back(world.Node(kinds[0], millicores, mbytes));
     }
     for (int i = 0; i < options.edges; ++i) {
       const KindId kind = kinds[1 + i % 2];
-      allowed.push_back(
-          world.Node(kind, rng->Between(1000, kind == 1 ? 4000 : 2000), rng->Between(1024, 15000)));
+      const int mbytes = rng->Between(1024, 15000),
+                millicores = rng->Between(1000, kind == 1 ? 4000 : 2000);
+      allowed.push_back(world.Node(kind, millicores, mbytes));
     }
     std::vector<int> replicas;
     for (int i = 0; i < 4; ++i) replicas.push_back(rng->Between(1, options.replicas_max));
@@ -250,19 +253,21 @@ inline State RandomWorld(Rng* rng) {
     for (int i = 0; i < layers; ++i)
       world.Layer(fmt::format("layer-{}", i), i == 0 || rng->Below(4) > 0);
     for (int i = 0; i < kinds; ++i) {
-      world.Kind(fmt::format("kind-{}", i), i == 0 ? 0 : rng->Below(layers), rng->Uniform(1, 3));
+      const double slowness = rng->Uniform(1, 3);
+      world.Kind(fmt::format("kind-{}", i), i == 0 ? 0 : rng->Below(layers), slowness);
     }
     for (LayerId from = 0; from < layers; ++from) {
       for (LayerId to = 0; to < layers; ++to) world.Latency(from, to, rng->Uniform(0.1, 200));
     }
     for (int i = 0; i < workloads; ++i) {
-      world.Workload(fmt::format("workload-{}", i), rng->Between(100, 1500),
-                     rng->Between(100, 1500), i == 0 || rng->Below(5) > 0);
+      const bool is_movable = i == 0 || rng->Below(5) > 0;
+      const int mbytes = rng->Between(100, 1500), millicores = rng->Between(100, 1500);
+      world.Workload(fmt::format("workload-{}", i), millicores, mbytes, is_movable);
     }
     std::vector<NodeId> nodes;
     for (int i = rng->Between(kinds, 10); i > 0; --i) {
-      nodes.push_back(world.Node(i <= kinds ? i - 1 : rng->Below(kinds), rng->Between(1000, 5000),
-                                 rng->Between(1000, 5000)));
+      const int mbytes = rng->Between(1000, 5000), millicores = rng->Between(1000, 5000);
+      nodes.push_back(world.Node(i <= kinds ? i - 1 : rng->Below(kinds), millicores, mbytes));
     }
     std::vector<int> replicas;
     for (int i = 0; i < workloads; ++i) replicas.push_back(rng->Between(i == 0 ? 1 : 0, 4));

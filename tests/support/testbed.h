@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// A cluster of the testbed (docs/testbed.md) for the tests of one program: made anew at the start,
+// A cluster of the testbed (docs/testbed.md) for the tests of one program: recreated at the start,
 // whatever an interrupted run has left, and taken down at the end. Steps that fail end the program.
 
 namespace rudderfish::testing {

@@ -80,7 +80,7 @@ Agreement CompareOnce(const ServedApplication& served, const RateCurve& curve, i
   for (int run = 0; run < runs; ++run) {
     simulator.Start(std::make_shared<const RateCurve>(curve), seed * 100 + run);
     simulator.AdvanceTo(static_cast<int64_t>(length_s * 1e9));
-    // Whoever came answers in the end: no further arrivals, as the curve ends at 0.
+    // All requests that came are answered in the end: the curve ends at 0, so no more arrive.
     simulator.AdvanceTo(static_cast<int64_t>((length_s + 10'000) * 1e9));
     responses.Add(simulator.responses());
     sum_s += static_cast<double>(simulator.requests().response_ns) / 1e9;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes decisions.jsonl anew: decisions of Kubernetes' own HorizontalPodAutoscaler controller, of the version that the
+# Regenerates decisions.jsonl: decisions of Kubernetes' own HorizontalPodAutoscaler controller, of the version that the
 # testbed builds. Needs Go and the modules that `testbed/testbed build` fetches.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
