@@ -70,9 +70,9 @@ struct MovedPod {
   Labels labels;
   bool is_ready = false, is_terminating = false, has_ended = false;
   bool is_replacement = false;  // Of an earlier move, which chose its node for it (kReplacesKey).
-  int64_t grace_s = 0;        // Once it is terminating: how long its containers may take to end.
-  std::string unschedulable;  // kube-scheduler's reason; empty: it has not given one.
-  std::string failing;        // Why a container does not start, such as ErrImagePull; or empty.
+  int64_t grace_s = 0;          // Once it is terminating: how long its containers may take to end.
+  std::string unschedulable;    // kube-scheduler's reason; empty: it has not given one.
+  std::string failing;          // Why a container does not start, such as ErrImagePull; or empty.
 
   bool serves() const { return is_ready && !is_terminating && !has_ended; }
 };
