@@ -1,102 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "base/files.h"
-#include "base/text_table.h"
 #include "base/thread_pool.h"
-#include "cli/calibrate_routing.h"
+#include "cli/calibrated_world.h"
 #include "cli/commands.h"
 #include "cli/files.h"
-#include "cli/scaling_options.h"
 #include "cli/stop_signals.h"
+#include "cli/task_options.h"
 #include "cli/terminal.h"
-#include "evaluation/calibration.h"
 #include "scenario/task_of.h"
-#include "sim/scaling_evaluation.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr int64_t kEpisodesMin = 16, kCalibrationEpisodes = 64, kCalibrationEpisodesMax = 100'000;
-constexpr int kFinalistsShown = 5;
+using Calibrate = Result<CalibrationResult> (*)(const CalibrationRequest& request);
 
-std::string CalibrationTable(const Calibration& calibration) {
-  using Align = TextTable::Align;
-  TextTable table(
-      {{"policy", Align::kLeft}, {"core-hours", Align::kRight}, {"violations", Align::kRight}}, 2);
-  const size_t shown = std::min<size_t>(kFinalistsShown, calibration.finalists.size());
-  for (size_t i = 0; i < shown; ++i) {
-    const CalibratedSetting& one = calibration.finalists[i];
-    table.Row({one.policy, fmt::format("{:.3f}", one.core_hours),
-               fmt::format("{:.2f} %", 100 * one.violation_share)});
-  }
-  std::string text = fmt::format("{}: {} settings, the best {} on {} episodes of each load\n\n{}",
-                                 calibration.scenario, calibration.settings,
-                                 calibration.finalists.size(), calibration.episodes, table.Text());
-  if (!calibration.keeps_limit()) {
-    text += fmt::format(
-        "\nNo setting keeps violations within {:.4g} %: this is the cheapest of those within "
-        "{:.4g} %, which is what the one with the fewest has, and chance may add.\n",
-        100 * calibration.violations_max, 100 * calibration.allowed());
-  }
-  return text;
+// nullptr: its policies have no settings to search.
+constexpr Calibrate kCalibrate[] = {nullptr, nullptr, CalibrateScalingPolicy,
+                                    CalibrateRoutingPolicy};
+static_assert(std::size(kCalibrate) == std::size(kTaskNames));
+
+// --task; else route in a scenario of regions, and scale in any other.
+Result<TaskKind> CalibratedTask(const Arguments& arguments, const Scenario& scenario,
+                                const std::string& path) {
+  const std::optional<std::string> named = arguments.Text("task");
+  if (!named) return scenario.regions != nullptr ? TaskKind::kRoute : TaskKind::kScale;
+  return TaskFor(named, scenario, path);
 }
 
 Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& session) {
+  using enum TaskKind;
+  static const TaskOption kOptions[] = {{"variant", {kRoute}},
+                                        {"regions", {kRoute}},
+                                        {"settings", {kRoute}},
+                                        {"load", {kScale}},
+                                        {"violations", {kScale}}};
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
-  TRY_ASSIGN(const TaskKind task, TaskFor(arguments.Text("task"), scenario, path));
-  if (task == TaskKind::kRoute) return CalibrateRoutingPolicy(scenario, arguments, session);
-  for (const char* other : {"variant", "regions", "settings"}) {
-    if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
-  }
+  TRY_ASSIGN(const TaskKind task, CalibratedTask(arguments, scenario, path));
+  const Calibrate calibrate = kCalibrate[static_cast<size_t>(task)];
+  if (calibrate == nullptr)
+    return Invalid("--task {}: only policies that scale or route are calibrated", TaskName(task));
+  TRY(CheckOptionsSuit(arguments, task, kOptions));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
-  TRY_ASSIGN(const std::string kind,
-             arguments.RequiredText("policy", "policy to calibrate: hpa, mpc or static"));
-  TRY_ASSIGN(const int chosen, OfOption("policy", ChoiceOf(kind, kCalibratedKinds)));
   TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
   TRY(CheckCanWrite(output));
-  CalibrationOptions options;
-  TRY_ASSIGN(options.seed, SeedOf(arguments));
-  TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", kCalibrationEpisodes,
-                                                       kEpisodesMin, kCalibrationEpisodesMax));
-  options.episodes = static_cast<int>(episodes);
-  const auto calibrated = static_cast<CalibratedKind>(chosen);
-  options.model_share = ModelShareOf(calibrated);
-  if (arguments.Has("task") && task != TaskKind::kScale)
-    return Invalid("--task {}: only policies that scale or route are calibrated", TaskName(task));
-  TRY(CheckIsServed(scenario, path));
-  TRY_ASSIGN(options.violations_max, ViolationsOf(arguments, scenario));
-  TRY_ASSIGN(const std::vector<int> loads, LoadsOf(arguments, *scenario.load));
+  TRY_ASSIGN(const uint64_t seed, SeedOf(arguments));
   TRY_ASSIGN(const std::string digest, DigestOfScenario(path));
-  Calibration calibration;
+  CalibrationResult result;
   {
     Progress progress("calibrate", session.verbosity);
-    options.progress = [&](double fraction, std::string_view text) {
-      progress.Update(fraction, text);
-    };
-    options.stop = &StopOnSignals();
     ThreadPool pool(threads);
-    const double peak_per_s = PeakPerS(scenario, loads, options.episodes, options.seed);
-    calibration = CalibrateScaling(scenario, loads, GridOf(calibrated, peak_per_s), options, &pool);
+    TRY_ASSIGN(
+        result,
+        calibrate({.arguments = arguments,
+                   .scenario = scenario,
+                   .path = path,
+                   .sha256 = digest,
+                   .seed = seed,
+                   .progress = [&](double fraction,
+                                   std::string_view text) { progress.Update(fraction, text); },
+                   .pool = &pool,
+                   .stop = &StopOnSignals()}));
   }
-  if (calibration.finalists.empty()) {
-    return Fail(ErrorCode::kFailedPrecondition,
-                "stopped before any setting was judged on simulated requests");
+  if (result.refusal) {
+    TRY(Print(result.table));
+    return Fail(ErrorCode::kFailedPrecondition, "{}; {} is not written", *result.refusal, output);
   }
-  calibration.sha256 = digest;
-  TRY(WriteFileAtomically(output, CalibrationYaml(calibration)));
-  TRY(Print(CalibrationTable(calibration)));
+  TRY(WriteFileAtomically(output, result.yaml));
+  TRY(Print(result.table));
   Say(session, "Wrote {0}; --policy {0} is its best setting", output);
-  if (calibration.episodes < options.episodes) {
-    Say(session, "Stopped; the settings were judged on {} of {} episodes", calibration.episodes,
-        options.episodes);
-    return ExitStatus::kInterrupted;
-  }
-  return ExitStatus::kDone;
+  if (!StopOnSignals().load()) return ExitStatus::kDone;
+  Say(session, "Stopped; the settings were judged on {} episodes", result.episodes);
+  return ExitStatus::kInterrupted;
 }
 
 }  // namespace

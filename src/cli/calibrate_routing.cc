@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/calibrate_routing.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/files.h"
 #include "base/text_table.h"
-#include "base/thread_pool.h"
-#include "cli/files.h"
+#include "cli/calibrated_world.h"
 #include "cli/routing_options.h"
-#include "cli/stop_signals.h"
-#include "cli/terminal.h"
 #include "evaluation/limit_check.h"
 #include "evaluation/routing_calibration.h"
 #include "policy/policy_table.h"
@@ -48,54 +42,36 @@ std::string RoutingCalibrationTable(const RoutingCalibration& calibration) {
 
 }  // namespace
 
-Result<ExitStatus> CalibrateRoutingPolicy(const Scenario& scenario, const Arguments& arguments,
-                                          const Session& session) {
-  for (const char* other : {"load", "violations"}) {
-    if (arguments.Has(other)) return Invalid("--{}: not for --task route", other);
-  }
-  TRY_ASSIGN(const int threads, ThreadsOf(arguments));
+Result<CalibrationResult> CalibrateRoutingPolicy(const CalibrationRequest& request) {
+  const Arguments& arguments = request.arguments;
   TRY_ASSIGN(const std::string policy,
              arguments.RequiredText("policy", "policy to calibrate, such as lp or mpc"));
   TRY(OfOption("policy", ChoiceOf(policy, PolicyNamesOf(TaskKind::kRoute))));
-  TRY_ASSIGN(const std::string output, arguments.RequiredText("output", "the file to write"));
-  TRY(CheckCanWrite(output));
-  RoutingCalibrationOptions options;
-  TRY_ASSIGN(options.seed, SeedOf(arguments));
   TRY_ASSIGN(const int64_t episodes,
              arguments.Integer("episodes", kRouteEpisodes, kRouteEpisodesMin, kRouteEpisodesMax));
   TRY_ASSIGN(const int64_t settings,
              arguments.Integer("settings", kSettings, kSettingsMin, kSettingsMax));
-  options.episodes = static_cast<int>(episodes);
-  options.settings = static_cast<int>(settings);
-  TRY_ASSIGN(const std::shared_ptr<const RegionWorld> world, RegionsOf(arguments, scenario));
+  TRY_ASSIGN(const std::shared_ptr<const RegionWorld> world,
+             RegionsOf(arguments, request.scenario));
+  RoutingCalibrationOptions options{.settings = static_cast<int>(settings),
+                                    .episodes = static_cast<int>(episodes),
+                                    .seed = request.seed,
+                                    .progress = request.progress,
+                                    .stop = request.stop};
   TRY_ASSIGN(options.variants, VariantsOf(arguments, *world));
-  TRY_ASSIGN(const std::string digest, DigestOfScenario(arguments.operands()[0]));
-  options.stop = &StopOnSignals();
-  RoutingCalibration calibration;
-  {
-    Progress progress("calibrate", session.verbosity);
-    options.progress = [&](double fraction, std::string_view text) {
-      progress.Update(fraction, text);
-    };
-    ThreadPool pool(threads);
-    TRY(CheckLimits(world, options.variants, &pool));
-    calibration = CalibrateRouting(scenario.name, world, policy, options, &pool);
-  }
+  TRY(CheckLimits(world, options.variants, request.pool));
+  RoutingCalibration calibration =
+      CalibrateRouting(request.scenario.name, world, policy, options, request.pool);
   if (calibration.finalists.empty())
     return Fail(ErrorCode::kFailedPrecondition, "stopped before any setting was judged");
-  if (BeyondLimits(world->network->limits, calibration.finalists[0].means) > 0) {
-    TRY(Print(RoutingCalibrationTable(calibration)));
-    return Fail(ErrorCode::kFailedPrecondition,
-                "no setting of {} that was tried keeps `regions.limits`; {} is not written", policy,
-                output);
-  }
-  calibration.sha256 = digest;
-  TRY(WriteFileAtomically(output, RoutingCalibrationYaml(calibration)));
-  TRY(Print(RoutingCalibrationTable(calibration)));
-  Say(session, "Wrote {0}; --policy {0} is its best setting", output);
-  if (!options.stop->load()) return ExitStatus::kDone;
-  Say(session, "Stopped; the settings were judged on {} episodes", calibration.episodes);
-  return ExitStatus::kInterrupted;
+  calibration.sha256 = request.sha256;
+  CalibrationResult result{.table = RoutingCalibrationTable(calibration),
+                           .yaml = RoutingCalibrationYaml(calibration),
+                           .refusal = {},
+                           .episodes = calibration.episodes};
+  if (BeyondLimits(world->network->limits, calibration.finalists[0].means) > 0)
+    result.refusal = fmt::format("no setting of {} that was tried keeps `regions.limits`", policy);
+  return result;
 }
 
 }  // namespace rudderfish

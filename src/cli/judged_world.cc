@@ -3,32 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/files.h"
 #include "base/version.h"
 #include "cli/judged_worlds.h"
+#include "cli/task_options.h"
 
 namespace rudderfish {
 namespace {
 
 constexpr int64_t kJudgedEpisodesMax = 1'000'000;
-
-// Options of `evaluate` and `simulate` that some kinds of decision lack.
-struct TaskOption {
-  std::string_view name;
-  std::vector<TaskKind> tasks;  // That have it.
-};
-
-const std::vector<TaskOption>& TaskOptions() {
-  using enum TaskKind;
-  static const std::vector<TaskOption> kOptions = {
-      {"starts", {kMove}},   {"select", {kMove}},  {"optimum", {kMove, kPlace}},
-      {"load", {kScale}},    {"on", {kScale}},     {"objective", {kPlace}},
-      {"regions", {kRoute}}, {"variant", {kRoute}}};
-  return kOptions;
-}
 
 }  // namespace
 
@@ -66,14 +51,12 @@ const JudgedWorld& JudgedWorldOf(TaskKind task) {
 }
 
 Result<void> CheckOptionsSuit(const Arguments& arguments, TaskKind task) {
-  for (const TaskOption& option : TaskOptions()) {
-    if (!arguments.Has(option.name) || std::ranges::count(option.tasks, task) > 0) continue;
-    std::vector<std::string_view> names;
-    for (const TaskKind one : option.tasks) names.push_back(TaskName(one));
-    return Invalid("--{}: requires --task {}; this is --task {}", option.name,
-                   fmt::join(names, " or "), TaskName(task));
-  }
-  return {};
+  using enum TaskKind;
+  static const TaskOption kOptions[] = {
+      {"starts", {kMove}},   {"select", {kMove}},  {"optimum", {kMove, kPlace}},
+      {"load", {kScale}},    {"on", {kScale}},     {"objective", {kPlace}},
+      {"regions", {kRoute}}, {"variant", {kRoute}}};
+  return CheckOptionsSuit(arguments, task, kOptions);
 }
 
 Result<int> EpisodesOf(const Arguments& arguments, int by_default) {

@@ -106,7 +106,7 @@ struct JudgedWorld {
 
 const JudgedWorld& JudgedWorldOf(TaskKind task);
 
-// kInvalidArgument if an option is given that `task` does not have.
+// kInvalidArgument if an option of `evaluate` or `simulate` is given that `task` does not have.
 Result<void> CheckOptionsSuit(const Arguments& arguments, TaskKind task);
 
 // The value of --episodes.

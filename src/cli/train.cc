@@ -4,29 +4,23 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <span>
 
-#include "base/log.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "base/yaml_change.h"
 #include "cli/commands.h"
 #include "cli/placement_commands.h"
-#include "cli/routing_options.h"
-#include "cli/scaling_options.h"
 #include "cli/stop_signals.h"
 #include "cli/terminal.h"
+#include "cli/trained_world.h"
 #include "cluster/task_kind.h"
 #include "learn/trainer.h"
-#include "policy/neural_routing.h"
-#include "policy/neural_scaling.h"
-#include "scenario/task_of.h"
 
 namespace rudderfish {
 namespace {
 
-constexpr int64_t kSeedsMax = 1000, kValidationEpisodesMax = 100'000;
+constexpr int64_t kSeedsMax = 1000;
 
 Result<void> SetOptions(const Arguments& arguments, TrainOptions* options) {
   TRY(arguments.Exclude("time", "steps"));
@@ -116,84 +110,6 @@ Result<void> SetPreset(const Arguments& arguments, TrainOptions* options) {
   return {};
 }
 
-bool Places(const TrainJob& job) {
-  return !job.options.scaling && !job.options.routing && job.scenarios[0].scenario->places_pods();
-}
-// Whether figures are of an objective, and no latencies.
-bool HasObjective(const TrainJob& job) {
-  return job.options.scaling || job.options.routing || Places(job);
-}
-
-// The best of what `calibrate` wrote, if that was for the same loads and limit.
-Result<void> SetRival(const Arguments& arguments, TrainOptions* options) {
-  TRY(arguments.Exclude("hpa", "episodes"));
-  const std::string path = *arguments.Text("hpa");
-  TRY_ASSIGN(const Calibration calibration, ReadCalibration(path, arguments.operands()[0]));
-  ScalingTraining& scaling = *options->scaling;
-  if (calibration.violations_max != scaling.violations_max) {
-    return Invalid("--hpa: {} was calibrated for violations of {:.4g} %, not {:.4g} %", path,
-                   100 * calibration.violations_max, 100 * scaling.violations_max);
-  }
-  if (scaling.loads.empty()) scaling.loads = calibration.loads;
-  if (calibration.loads != scaling.loads) {
-    return Invalid("--hpa: {} was calibrated for the loads {}, not {}", path,
-                   fmt::join(calibration.loads, ","), fmt::join(scaling.loads, ","));
-  }
-  scaling.rival = RivalOf(std::span(&calibration, 1));
-  return {};
-}
-
-Result<void> SetScaling(const Arguments& arguments, const Scenario& scenario,
-                        TrainOptions* options) {
-  // What is learned of regions are tiers, one or both.
-  const std::optional<std::string> named = arguments.Text("task");
-  const Result<RoutingTiers> tiers = ParseRoutingTiers(named.value_or("route,scale"));
-  const bool names_tiers = scenario.regions != nullptr && tiers.has_value();
-  TRY_ASSIGN(const TaskKind task,
-             TaskFor(names_tiers ? std::nullopt : named, scenario, arguments.operands()[0]));
-  if (task == TaskKind::kRoute) {
-    for (const char* other : {"violations", "load", "hpa", "preset", "from", "encoder"}) {
-      if (arguments.Has(other)) return Invalid("--{}: not for --task route", other);
-    }
-    UseRoutingDefaults(options);
-    TRY_ASSIGN(options->routing, RoutingTrainingOf(arguments, scenario));
-    options->routing->tiers = *tiers;
-    TRY_ASSIGN(const int64_t episodes, arguments.Integer("episodes", options->validation_starts, 4,
-                                                         kValidationEpisodesMax));
-    options->validation_starts = static_cast<int>(episodes);
-    return {};
-  }
-  for (const char* other : {"variant", "regions", "rule"}) {
-    if (arguments.Has(other)) return Invalid("--{}: requires --task route", other);
-  }
-  if (task != TaskKind::kScale) {
-    for (const char* other : {"violations", "load", "episodes", "hpa"}) {
-      if (arguments.Has(other)) return Invalid("--{}: requires --task scale", other);
-    }
-    return {};
-  }
-  UseScalingDefaults(options);
-  options->scaling.emplace();
-  if (arguments.Has("violations") && scenario.load != nullptr && scenario.load->objective.late) {
-    return Invalid(
-        "--violations: the scenario already weights late requests in `load.objective`, so no limit "
-        "applies; remove that weight or drop --violations");
-  }
-  TRY_ASSIGN(options->scaling->violations_max, ViolationsOf(arguments, scenario));
-  TRY_ASSIGN(const int64_t episodes,
-             arguments.Integer("episodes", options->validation_starts, 4, kValidationEpisodesMax));
-  options->validation_starts = static_cast<int>(episodes);
-  if (arguments.Has("load")) {
-    TRY_ASSIGN(options->scaling->loads, arguments.List("load"));
-  }
-  if (!arguments.Has("hpa")) return {};
-  TRY(SetRival(arguments, options));
-  const std::string unkept =
-      UnkeptLimitText(*options->scaling->rival, options->scaling->violations_max);
-  if (!unkept.empty() && !scenario.load->objective.late) LogWarning("{}", unkept);
-  return {};
-}
-
 Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
   const bool resume = arguments.Has("resume");
   // What a run was begun with; it would be ignored.
@@ -218,13 +134,8 @@ Result<TrainJob> MakeJob(const Arguments& arguments, const Session& session) {
       TRY(CheckObjective(*scenario.scenario));
     job.scenarios.push_back(std::move(scenario));
   }
-  if (!resume) TRY(SetScaling(arguments, *job.scenarios[0].scenario, &job.options));
-  if (!resume && Places(job)) UsePlacementDefaults(&job.options);
+  if (!resume) TRY(PrepareTraining(arguments, *job.scenarios[0].scenario, &job.options));
   if (arguments.Has("preset")) TRY(SetPreset(arguments, &job.options));
-  if (arguments.Has("encoder") && Places(job)) {
-    return Invalid(
-        "--encoder does not apply to placement: its network scores each node independently");
-  }
   if (!resume) job.options.from = arguments.Text("from").value_or("");
   TRY(SetOptions(arguments, &job.options));
   TRY(ChangeOptions(arguments, &job.options));
@@ -303,7 +214,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   const int starts = job.options.validation_starts * static_cast<int>(job.scenarios.size());
   for (const TrainSummary& summary : summaries) {
     Say(session, "{}", LineOf(summary, job));
-    Say(session, "{}", ValidationLine(summary, starts, HasObjective(job)));
+    Say(session, "{}", ValidationLine(summary, starts, TrainedWorldOf(TaskOf(job)).has_objective));
   }
   const bool stopped = !summaries.empty() && summaries.back().ending == TrainEnding::kStopped;
   if (stopped) {
@@ -314,37 +225,14 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
   if (!summaries.empty() && summaries.back().ending == TrainEnding::kWasFinished) {
     Say(session, "This run is already finished; increase --time or --steps to continue it");
   }
-  if (job.options.routing) {
-    for (int number = 1; number <= static_cast<int>(summaries.size()); ++number) {
-      const RunPaths paths = seeds ? RunPaths{job.folder}.seed(number) : RunPaths{job.folder};
-      TRY_ASSIGN(const std::string verdict, RoutingVerdictOf(paths.best()));
-      Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
-    }
-    std::string next = ScenarioToEvaluate(arguments, job, seeds);
-    for (const char* same : {"regions", "variant"}) {
-      if (arguments.Has(same)) next += fmt::format(" --{} {}", same, *arguments.Text(same));
-    }
-    Say(session, "Next: rudderfish evaluate {} --policy {},learned={}", next,
-        ShellWord(arguments.Text("rule").value_or("locality,lp,mpc")), folder);
-    return ExitStatus::kDone;
+  const TrainedWorld& world = TrainedWorldOf(TaskOf(job));
+  for (int number = 1; world.verdict && number <= static_cast<int>(summaries.size()); ++number) {
+    const RunPaths paths = seeds ? RunPaths{job.folder}.seed(number) : RunPaths{job.folder};
+    TRY_ASSIGN(const std::string verdict, world.verdict(paths.best()));
+    Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
   }
-  if (job.options.scaling) {
-    for (int number = 1; number <= static_cast<int>(summaries.size()); ++number) {
-      const RunPaths paths = seeds ? RunPaths{job.folder}.seed(number) : RunPaths{job.folder};
-      TRY_ASSIGN(const std::string verdict, VerdictOfRun(paths.best()));
-      Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
-    }
-    Say(session, "Next: rudderfish evaluate {} --task scale{} --policy hpa:cpu=60,learned={}",
-        ScenarioToEvaluate(arguments, job, seeds),
-        arguments.Has("load") ? " --load " + *arguments.Text("load") : std::string(),
-        seeds ? ShellWord(RunPaths{job.folder}.seed(1).folder.string()) : folder);
-    return ExitStatus::kDone;
-  }
-  const std::string objective =
-      arguments.Has("objective") ? " --objective " + *arguments.Text("objective") : std::string();
-  Say(session, "Next: rudderfish evaluate {}{} --policy {}kube-default,greedy,learned={}",
-      ScenarioToEvaluate(arguments, job, seeds), objective,
-      Places(job) ? "least-allocated,most-allocated,round-robin," : "stay,", folder);
+  Say(session, "Next: rudderfish evaluate {} {},learned={}",
+      ScenarioToEvaluate(arguments, job, seeds), world.comparison(arguments), folder);
   return ExitStatus::kDone;
 }
 
@@ -364,7 +252,7 @@ Result<ExitStatus> RunTrain(const Arguments& arguments, const Session& session) 
   std::vector<TrainSummary> summaries;
   {
     Progress progress("train", session.verbosity);
-    const bool has_objective = HasObjective(job);
+    const bool has_objective = TrainedWorldOf(TaskOf(job)).has_objective;
     const TrainCallback show = [&](const TrainProgress& report) {
       const double fraction = (report.seed_number - 1 + report.fraction) / report.seed_count;
       progress.Update(fraction,
