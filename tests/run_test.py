@@ -514,7 +514,7 @@ class Run(unittest.TestCase):
                 process.kill()
 
     def test_bad_files_are_refused_in_a_line(self):
-        self.assertIn("no controller is running", self.ask("pause", status=2))
+        self.assertIn("no controller is running", self.ask("pause", status=1))
         self.assertIn("there is no journal", self.ask("decisions", status=2))
         self.assertIn("nothing.yaml", self.ask("run", "-c", "nothing.yaml", status=2))
         self.assertIn("apply to a live cluster", self.ask("run", "--context", "elsewhere", status=2))

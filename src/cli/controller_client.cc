@@ -31,8 +31,18 @@ Result<std::filesystem::path> SocketOf(const Arguments& arguments) {
 }
 
 Result<OrderedJson> AskRunning(const std::filesystem::path& socket, std::string_view request) {
-  TRY_ASSIGN(const std::string answer, AskController(socket, request, kAnswerPatience));
-  TRY_ASSIGN(OrderedJson json, ParseOrderedJson(answer, socket.string()));
+  TRY_ASSIGN(std::optional<OrderedJson> answer, AskIfRunning(socket, request));
+  if (answer) return *std::move(answer);
+  return Fail(ErrorCode::kUnavailable,
+              "{}: no controller is running there; `rudderfish run` starts one", socket.string());
+}
+
+Result<std::optional<OrderedJson>> AskIfRunning(const std::filesystem::path& socket,
+                                                std::string_view request) {
+  const Result<std::string> answer = AskController(socket, request, kAnswerPatience);
+  if (!answer && answer.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!answer) return tl::unexpected(answer.error());
+  TRY_ASSIGN(OrderedJson json, ParseOrderedJson(*answer, socket.string()));
   if (!json.is_object()) return Invalid("{}: is no controller of ours", socket.string());
   if (json.contains("error") && json["error"].is_string())
     return Invalid("{}", json["error"].get<std::string>());

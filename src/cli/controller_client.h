@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,8 +27,11 @@ inline constexpr OptionSpec kSocketOption{"--socket", "PATH",
 Result<RunPlaces> PlacesOf(const Arguments& arguments);
 Result<std::filesystem::path> SocketOf(const Arguments& arguments);
 
-// Returns the controller's answer, an object, or its error. kNotFound: no controller listens.
+// Returns the controller's answer, an object, or its error. kUnavailable: no controller listens.
 Result<OrderedJson> AskRunning(const std::filesystem::path& socket, std::string_view request);
+// Likewise. nullopt: no controller listens.
+Result<std::optional<OrderedJson>> AskIfRunning(const std::filesystem::path& socket,
+                                                std::string_view request);
 
 // "shadow", or "off (paused by the command line)".
 std::string ModeText(const OrderedJson& answer);

@@ -262,10 +262,9 @@ Result<std::optional<OrderedJson>> PendingOf(const Arguments& arguments, const s
       FindRunPlaces(arguments.Text("config").value_or("rudderfish.yaml"));
   if (!places) return std::optional<OrderedJson>();
   const std::string cluster = arguments.Has("cluster") ? *arguments.Text("cluster") + ":" : "";
-  Result<OrderedJson> answer = AskRunning(places->socket, "explain " + cluster + key);
-  if (!answer && answer.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
-  if (!answer) return tl::unexpected(std::move(answer).error());
-  if (!answer->contains("pending") || (*answer)["pending"].is_null())
+  TRY_ASSIGN(const std::optional<OrderedJson> answer,
+             AskIfRunning(places->socket, "explain " + cluster + key));
+  if (!answer || !answer->contains("pending") || (*answer)["pending"].is_null())
     return std::optional<OrderedJson>();
   return std::optional((*answer)["pending"]);
 }
@@ -275,9 +274,8 @@ Result<std::optional<OrderedJson>> MoveUnderWay(const Arguments& arguments, cons
   if (arguments.Has("journal")) return std::optional<OrderedJson>();
   TRY_ASSIGN(const RunPlaces places,
              FindRunPlaces(arguments.Text("config").value_or("rudderfish.yaml")));
-  const Result<OrderedJson> status = AskRunning(places.socket, "status");
-  if (!status && status.error().code == ErrorCode::kNotFound) return std::optional<OrderedJson>();
-  if (!status) return tl::unexpected(status.error());
+  TRY_ASSIGN(const std::optional<OrderedJson> status, AskIfRunning(places.socket, "status"));
+  if (!status) return std::optional<OrderedJson>();
   const OrderedJson kinds = status->value("decisions", OrderedJson::object());
   const OrderedJson migration = kinds.value("migration", OrderedJson::object());
   for (const OrderedJson& move : migration.value("moves", OrderedJson::array())) {

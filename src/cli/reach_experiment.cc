@@ -50,12 +50,13 @@ ReachController::~ReachController() {
 }
 
 Result<void> ReachController::Begin(ReachStrategy strategy) {
-  const Result<OrderedJson> status = AskRunning(socket_, "status");
-  if (!status) {
-    const bool is_needed = strategy == ReachStrategy::kLearned;
-    if (!is_needed && status.error().code == ErrorCode::kNotFound) return {};
-    return tl::unexpected(status.error());
+  std::optional<OrderedJson> status;
+  if (strategy == ReachStrategy::kLearned) {
+    TRY_ASSIGN(status, AskRunning(socket_, "status"));
+  } else {
+    TRY_ASSIGN(status, AskIfRunning(socket_, "status"));
   }
+  if (!status) return {};
   if (!(*status)["leads"].get<bool>()) {
     return Fail(ErrorCode::kFailedPrecondition,
                 "this instance of the controller is on standby; run the experiment beside the one "

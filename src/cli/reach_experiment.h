@@ -50,7 +50,8 @@ class ReachController {
   explicit ReachController(std::filesystem::path socket) : socket_(std::move(socket)) {}
   ~ReachController();
 
-  // kFailedPrecondition, kNotFound: it does not move pods. With kBestEffort none has to run.
+  // kFailedPrecondition: it does not move pods; kUnavailable: none runs, which kBestEffort does not
+  // mind.
   Result<void> Begin(ReachStrategy strategy);
   Result<Standing> Look();
   Result<void> Hold();

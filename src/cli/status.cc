@@ -390,14 +390,18 @@ Result<std::string> ComparedText(const Config& config) {
 }
 
 Result<void> ShowStatus(const Arguments& arguments, const fs::path& socket, OutputFormat output) {
-  Result<OrderedJson> status = AskRunning(socket, "status");
+  // The socket of a configuration may have none; one that was named must.
+  std::optional<OrderedJson> status;
+  if (arguments.Has("socket")) {
+    TRY_ASSIGN(status, AskRunning(socket, "status"));
+  } else {
+    TRY_ASSIGN(status, AskIfRunning(socket, "status"));
+  }
   fs::path journal;
   std::optional<Config> config;  // Where nothing runs.
   std::string standing = "not running";
   if (status) {
     journal = (*status)["journal"].get<std::string>();
-  } else if (status.error().code != ErrorCode::kNotFound || arguments.Has("socket")) {
-    return tl::unexpected(std::move(status).error());
   } else {
     const std::string path = arguments.Text("config").value_or("rudderfish.yaml");
     TRY_ASSIGN(const RunPlaces places, FindRunPlaces(path));

@@ -137,8 +137,7 @@ Result<std::string> AskController(const fs::path& socket, std::string_view reque
   Result<std::string> reply =
       AskStream(PeerAt(socket), std::string(request) + "\n", timeout, kAnswerMax);
   if (!reply && reply.error().code == ErrorCode::kNotFound) {
-    return Fail(ErrorCode::kNotFound,
-                "{}: no controller is running there; `rudderfish run` starts one", socket.string());
+    return Fail(ErrorCode::kNotFound, "{}: no controller is running there", socket.string());
   }
   if (!reply && reply.error().code == ErrorCode::kDeadlineExceeded) {
     return Fail(ErrorCode::kDeadlineExceeded, "{}: the controller did not answer within {} ms",
