@@ -401,7 +401,7 @@ class RunLive(unittest.TestCase):
             self.assertGreaterEqual(application()["plans"], plans)
 
     def test_a_slow_policy_of_migration_holds_up_no_placement(self):
-        """It thinks for more than 2 s about each decision, one after another; a pod is placed in a small part of that."""
+        """It thinks for seconds about each decision, one after another; a pod is placed in a part of that."""
         workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "placed", "namespace": "default"}, "spec": {
             "replicas": 1, "selector": {"matchLabels": {"app": "placed"}}, "template": {"metadata": {"labels": {"app": "placed"}}, "spec": {
                 "schedulerName": "rudderfish", "terminationGracePeriodSeconds": 0, "containers": [
@@ -410,7 +410,7 @@ class RunLive(unittest.TestCase):
         placing = "decisions:\n  placement: {mode: enforce, scheduler_name: rudderfish, policy: most-allocated}\n"
         self.addCleanup(kubectl, "delete", "deployment/placed", "--ignore-not-found")
         with self.configured("decisions:\n", placing), \
-                self.configured(f"time=100ms,run={TOP}/policies/continuum.safetensors", "width=200000,patience=100"), \
+                self.configured("lookahead:time=100ms,run=", "best-of:samples=10000,run="), \
                 self.running(decides=False):
             for replicas in range(1, 13):
                 workload["spec"]["replicas"] = replicas
@@ -418,10 +418,11 @@ class RunLive(unittest.TestCase):
                 time.sleep(0.4)
             of_kind = lambda kind: [row for row in self.rows() if row["kind"] == kind]  # noqa: E731
             self.wait_for(lambda: len(of_kind("placement")) == 12 and len(of_kind("migration")) >= 2, "both kinds decide")
-            waited = sorted(row["waited_ms"] for row in of_kind("placement"))
-            self.assertLess(waited[-1], 1000, waited)
-            moves = [row["written_at_ms"] for row in of_kind("migration")]
-            self.assertGreater(min(after - before for before, after in zip(moves, moves[1:])), 1000, "each is thought about for long")
+            longest_wait = max(row["waited_ms"] for row in of_kind("placement"))
+            decided = [row["written_at_ms"] for row in of_kind("migration")]
+            shortest_thought = min(after - before for before, after in zip(decided, decided[1:]))
+            self.assertGreater(shortest_thought, 500, "it thinks about each decision, and does not follow a plan that it has")
+            self.assertLess(2 * longest_wait, shortest_thought)
 
     @contextlib.contextmanager
     def prometheus(self, address):
