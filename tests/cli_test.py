@@ -980,7 +980,8 @@ variants:
             self.succeed("train", *part, "--task", tier, "--episodes", "4", "--steps", "20000", "-d", f"run-{tier}")
             self.assertIn(f"tiers: {tier}", (self.folder / f"run-{tier}/config.yaml").read_text())
         self.refuse("train", *part, "--task", "scale,move", "-d", "x", says="scale,move")
-        self.refuse("train", *part, "--load", "ramp", "-d", "x", says="--load: requires --task scale; this is --task route")
+        for more in ((), ("--task", "scale")):
+            self.refuse("train", *part, *more, "--load", "ramp", "-d", "x", says="--load: not for a scenario with `regions`")
         self.refuse("train", SCENARIO, "--rule", "mpc", "-d", "x", says="--rule: requires --task route; this is --task move")
         self.refuse("train", TOP / "scenarios/drs-even.yaml", "--encoder", "mlp", "-d", "x", says="--encoder: requires --task move or scale; this is --task place")
         self.refuse("calibrate", *part, "--policy", "lp", "--violations", "1%", "-o", "x.yaml", says="--violations: requires --task scale; this is --task route")

@@ -401,7 +401,7 @@ class RunLive(unittest.TestCase):
             self.assertGreaterEqual(application()["plans"], plans)
 
     def test_a_slow_policy_of_migration_holds_up_no_placement(self):
-        """It thinks for seconds about each decision, one after another; a pod is placed in a part of that."""
+        """It thinks for seconds about each decision, one after another; a pod is placed in less than half of that."""
         workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "placed", "namespace": "default"}, "spec": {
             "replicas": 1, "selector": {"matchLabels": {"app": "placed"}}, "template": {"metadata": {"labels": {"app": "placed"}}, "spec": {
                 "schedulerName": "rudderfish", "terminationGracePeriodSeconds": 0, "containers": [

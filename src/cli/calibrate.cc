@@ -74,8 +74,9 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   TRY(WriteFileAtomically(output, result.yaml));
   TRY(Print(result.table));
   Say(session, "Wrote {0}; --policy {0} is its best setting", output);
-  if (!StopOnSignals().load()) return ExitStatus::kDone;
-  Say(session, "Stopped; the settings were judged on {} episodes", result.episodes);
+  if (result.episodes == result.asked) return ExitStatus::kDone;
+  Say(session, "Stopped; the settings were judged on {} of {} episodes", result.episodes,
+      result.asked);
   return ExitStatus::kInterrupted;
 }
 

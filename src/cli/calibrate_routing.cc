@@ -68,7 +68,8 @@ Result<CalibrationResult> CalibrateRoutingPolicy(const CalibrationRequest& reque
   CalibrationResult result{.table = RoutingCalibrationTable(calibration),
                            .yaml = RoutingCalibrationYaml(calibration),
                            .refusal = {},
-                           .episodes = calibration.episodes};
+                           .episodes = calibration.episodes,
+                           .asked = kFinalistEpisodes * options.episodes};
   if (BeyondLimits(world->network->limits, calibration.finalists[0].means) > 0)
     result.refusal = fmt::format("no setting of {} that was tried keeps `regions.limits`", policy);
   return result;

@@ -69,7 +69,8 @@ Result<CalibrationResult> CalibrateScalingPolicy(const CalibrationRequest& reque
   return CalibrationResult{.table = CalibrationTable(calibration),
                            .yaml = CalibrationYaml(calibration),
                            .refusal = {},
-                           .episodes = calibration.episodes};
+                           .episodes = calibration.episodes,
+                           .asked = options.episodes};
 }
 
 }  // namespace rudderfish

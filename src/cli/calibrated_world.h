@@ -33,7 +33,8 @@ struct CalibrationResult {
   std::string table;                   // For people.
   std::string yaml;                    // The file.
   std::optional<std::string> refusal;  // Why the file is not written.
-  int episodes = 0;                    // On which the best settings were judged.
+  int episodes = 0;                    // On which the best settings were judged,
+  int asked = 0;                       // and should have been.
 };
 
 // hpa, mpc and static, in a scenario with `load`.

@@ -390,7 +390,7 @@ Result<std::string> ComparedText(const Config& config) {
 }
 
 Result<void> ShowStatus(const Arguments& arguments, const fs::path& socket, OutputFormat output) {
-  // The socket of a configuration may have none; one that was named must.
+  // A controller has to listen on a socket that was named, but not on that of a configuration.
   std::optional<OrderedJson> status;
   if (arguments.Has("socket")) {
     TRY_ASSIGN(status, AskRunning(socket, "status"));

@@ -9,7 +9,8 @@
 #include "cli/arguments.h"
 #include "cluster/task_kind.h"
 
-// Commands serve every kind of decision. An option that suits some of them is refused for others.
+// Commands serve every kind of decision. An option that suits only some kinds is refused for the
+// others.
 
 namespace rudderfish {
 
@@ -18,7 +19,11 @@ struct TaskOption {
   std::vector<TaskKind> tasks;  // The ones that have it.
 };
 
-// kInvalidArgument if one of `options` is given that `task` does not have.
+// The first of `options` that is given and that `task` does not have; empty: there is none.
+std::string_view UnsuitableOption(const Arguments& arguments, TaskKind task,
+                                  std::span<const TaskOption> options);
+
+// kInvalidArgument if there is one.
 Result<void> CheckOptionsSuit(const Arguments& arguments, TaskKind task,
                               std::span<const TaskOption> options);
 

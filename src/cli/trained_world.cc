@@ -159,6 +159,11 @@ Result<void> PrepareTraining(const Arguments& arguments, const Scenario& scenari
                                         {"encoder", {kMove, kScale}},
                                         {"preset", {kMove, kPlace, kScale}},
                                         {"from", {kMove, kPlace, kScale}}};
+  if (scenario.regions != nullptr) {
+    // --task names tiers there: its words would say that `scale` requires `scale`.
+    const std::string_view unsuitable = UnsuitableOption(arguments, kRoute, kOptions);
+    if (!unsuitable.empty()) return Invalid("--{}: not for a scenario with `regions`", unsuitable);
+  }
   const bool names_tiers = scenario.regions != nullptr && TiersOf(arguments).has_value();
   TRY_ASSIGN(const TaskKind task, TaskFor(names_tiers ? std::nullopt : arguments.Text("task"),
                                           scenario, arguments.operands()[0]));

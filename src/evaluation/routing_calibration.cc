@@ -25,7 +25,6 @@ constexpr uint64_t kDrawStream = 0x73657474696e67;  // Of the seed.
 constexpr size_t kClimbFrom = 3;                    // Of the best ones drawn.
 constexpr int kPassesMax = 6;
 constexpr size_t kJudgedAgain = 12, kFinalistsKept = 5;
-constexpr int kMoreEpisodes = 4;
 constexpr double kTighter[] = {1, 0.9, 0.75};  // Of limits, to choose who is judged again.
 
 constexpr std::string_view kLatePrice = "late_price", kCarbonPrice = "carbon_price",
@@ -235,7 +234,7 @@ int Search(const RoutingCalibrationOptions& options, RouteSearch* search) {
     for (size_t i = 0; i < std::min(kJudgedAgain, ranked.size()); ++i)
       best.push_back(ranked[i].first);
   }
-  const int more = kMoreEpisodes * options.episodes;
+  const int more = kFinalistEpisodes * options.episodes;
   return search->Judge(best, more) ? more : options.episodes;
 }
 

@@ -26,10 +26,12 @@
 
 namespace rudderfish {
 
+inline constexpr int kFinalistEpisodes = 4;  // For each episode of other settings.
+
 struct RoutingCalibrationOptions {
   std::vector<int> variants;  // Positions in RegionWorld::variants, calibrated for jointly.
   int settings = 256;         // Drawn at random.
-  int episodes = 16;          // Of each variant; finalists have four times as many.
+  int episodes = 16;          // Of each variant; finalists have kFinalistEpisodes times as many.
   uint64_t seed = 1;
   std::function<void(double fraction, std::string_view text)> progress;  // May be empty.
   // Where it becomes true, the search ends with what it has; maybe nothing.
