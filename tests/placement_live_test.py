@@ -582,13 +582,20 @@ class Placement(unittest.TestCase):
         self.scheduler_with_extender(run)
         timeout_s, count = 0.2, 30
 
-        def gaps_s(name):
-            """Quartiles of the times between one Binding and the next, by the API server's log."""
-            CLUSTER.apply(deployment(name, count, "asked"))
-            self.wait_for(lambda: len(placed(name)) == count, name)
-            log = CLUSTER.binding_log()
-            times = sorted(log.done_at_s[pod["metadata"]["uid"]] for pod in pods(name)) if log else [0] * count
-            return statistics.quantiles(map(operator.sub, times[1:], times), n=4)
+        def gaps_s(what):
+            """Quartiles of the times between one Binding and the next, by the API server's log. Where other programs had a core meanwhile, the
+            times differ among themselves by more than what is to be told: then they are measured again, a few times."""
+            for attempt in range(5):
+                name = f"{what}-{attempt}"
+                CLUSTER.apply(deployment(name, count, "asked"))
+                self.wait_for(lambda name=name: len(placed(name)) == count, name)
+                log = CLUSTER.binding_log()
+                times = sorted(log.done_at_s[pod["metadata"]["uid"]] for pod in pods(name)) if log else [0] * count
+                quartiles = statistics.quantiles(map(operator.sub, times[1:], times), n=4)
+                if quartiles[2] - quartiles[0] < 0.25 * timeout_s:
+                    break
+                CLUSTER.kubectl("delete", f"deployment/{name}", "--wait=false")
+            return quartiles
         CLUSTER.apply(deployment("first", 1, "asked"))
         self.wait_for(lambda: placed("first"), "it is asked")
         alone = gaps_s("well")
