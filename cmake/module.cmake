@@ -31,7 +31,7 @@ function(rudderfish_module name)
   if(name IN_LIST RUDDERFISH_MUTATED)
     target_compile_options(rudderfish_${name} PRIVATE -O1 -w -D_GLIBCXX_ASSERTIONS)
   else()
-    set_target_properties(rudderfish_${name} PROPERTIES UNITY_BUILD ${RUDDERFISH_UNITY})
+    set_target_properties(rudderfish_${name} PROPERTIES UNITY_BUILD ${RUDDERFISH_UNITY} UNITY_BUILD_BATCH_SIZE 40)
   endif()
   if(name MATCHES "^(nn|model|task|policy|sim|learn)$")
     # Their tests compute for long, which optimising shortens by more than it takes; of the others it is the reverse.

@@ -17,12 +17,12 @@
 namespace rudderfish {
 namespace {
 
-using Calibrate = Result<CalibrationResult> (*)(const CalibrationRequest& request);
+using SearchSettings = Result<CalibrationResult> (*)(const CalibrationRequest& request);
 
 // nullptr: its policies have no settings to search.
-constexpr Calibrate kCalibrate[] = {nullptr, nullptr, CalibrateScalingPolicy,
-                                    CalibrateRoutingPolicy};
-static_assert(std::size(kCalibrate) == std::size(kTaskNames));
+constexpr SearchSettings kSearches[] = {nullptr, nullptr, CalibrateScalingPolicy,
+                                        CalibrateRoutingPolicy};
+static_assert(std::size(kSearches) == std::size(kTaskNames));
 
 // --task; else route in a scenario of regions, and scale in any other.
 Result<TaskKind> CalibratedTask(const Arguments& arguments, const Scenario& scenario,
@@ -42,8 +42,8 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   const std::string& path = arguments.operands()[0];
   TRY_ASSIGN(const Scenario scenario, LoadScenario(path));
   TRY_ASSIGN(const TaskKind task, CalibratedTask(arguments, scenario, path));
-  const Calibrate calibrate = kCalibrate[static_cast<size_t>(task)];
-  if (calibrate == nullptr)
+  const SearchSettings search = kSearches[static_cast<size_t>(task)];
+  if (search == nullptr)
     return Invalid("--task {}: only policies that scale or route are calibrated", TaskName(task));
   TRY(CheckOptionsSuit(arguments, task, kOptions));
   TRY_ASSIGN(const int threads, ThreadsOf(arguments));
@@ -55,17 +55,16 @@ Result<ExitStatus> RunCalibrate(const Arguments& arguments, const Session& sessi
   {
     Progress progress("calibrate", session.verbosity);
     ThreadPool pool(threads);
-    TRY_ASSIGN(
-        result,
-        calibrate({.arguments = arguments,
-                   .scenario = scenario,
-                   .path = path,
-                   .sha256 = digest,
-                   .seed = seed,
-                   .progress = [&](double fraction,
-                                   std::string_view text) { progress.Update(fraction, text); },
-                   .pool = &pool,
-                   .stop = &StopOnSignals()}));
+    TRY_ASSIGN(result,
+               search({.arguments = arguments,
+                       .scenario = scenario,
+                       .path = path,
+                       .sha256 = digest,
+                       .seed = seed,
+                       .progress = [&](double fraction,
+                                       std::string_view text) { progress.Update(fraction, text); },
+                       .pool = &pool,
+                       .stop = &StopOnSignals()}));
   }
   if (result.refusal) {
     TRY(Print(result.table));

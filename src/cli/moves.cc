@@ -30,7 +30,7 @@
 namespace rudderfish {
 namespace {
 
-constexpr Duration kBetweenLooks = std::chrono::milliseconds(500);
+constexpr Duration kBetweenMoveLooks = std::chrono::milliseconds(500);
 constexpr Duration kBetweenSteps = std::chrono::milliseconds(250);
 constexpr Duration kCheckLimit = std::chrono::seconds(30);
 constexpr Duration kSilenceLimit = std::chrono::minutes(1);  // Of the API server.
@@ -182,7 +182,7 @@ Result<void> WatchMoves(kube::MoveApi* api, const std::optional<std::string>& na
   };
   std::map<std::string, Seen> seen;  // By id.
   bool has_head = false;
-  return Watch(kBetweenLooks, [&]() -> Result<void> {
+  return Watch(kBetweenMoveLooks, [&]() -> Result<void> {
     TRY_ASSIGN(const std::vector<kube::MoveApi::Listed> listed, api->List());
     const UnixMillis now = UnixNow();
     TextTable table = MovesTable();

@@ -30,7 +30,7 @@ struct ToldRouting {
   int episode = 0;
   size_t told = 0;  // Moved shares of a decision.
   std::shared_ptr<const RegionWorld> world;
-  RoutingStory story;
+  RoutingEpisodeStory story;
 
   const std::string& RegionName(int region) const {
     return world->network->regions[static_cast<size_t>(region)].name;

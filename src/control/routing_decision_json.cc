@@ -15,7 +15,7 @@ OrderedJson NumberOrNull(const std::optional<double>& number) {
   return number && std::isfinite(*number) ? OrderedJson(*number) : OrderedJson(nullptr);
 }
 
-Result<std::optional<double>> NumberAt(const JsonReader& object, std::string_view key) {
+Result<std::optional<double>> NumberOrNone(const JsonReader& object, std::string_view key) {
   TRY_ASSIGN(const auto found, object.Find(key));
   if (!found) return std::optional<double>();
   TRY_ASSIGN(const double number, found->AsDouble());
@@ -140,15 +140,15 @@ Result<RoutingDecision> RoutingDecisionFrom(std::string_view json, std::string_v
   TRY_ASSIGN(decision.objective, WordsAt(reader, "objective"));
   TRY(ReadRouteLists(reader, &decision));
   TRY_ASSIGN(decision.capacity, CapacityFrom(reader));
-  TRY_ASSIGN(const auto gain, NumberAt(reader, "gain"));
+  TRY_ASSIGN(const auto gain, NumberOrNone(reader, "gain"));
   decision.gain = gain.value_or(0);
-  TRY_ASSIGN(decision.gain_over_baseline, NumberAt(reader, "gain_over_baseline"));
-  TRY_ASSIGN(const auto predicted_now, NumberAt(reader, "predicted_now_ms"));
+  TRY_ASSIGN(decision.gain_over_baseline, NumberOrNone(reader, "gain_over_baseline"));
+  TRY_ASSIGN(const auto predicted_now, NumberOrNone(reader, "predicted_now_ms"));
   decision.predicted_now_ms = predicted_now.value_or(0);
-  TRY_ASSIGN(const auto predicted, NumberAt(reader, "predicted_ms"));
+  TRY_ASSIGN(const auto predicted, NumberOrNone(reader, "predicted_ms"));
   decision.predicted_ms = predicted.value_or(0);
-  TRY_ASSIGN(decision.measured_now_ms, NumberAt(reader, "measured_now_ms"));
-  TRY_ASSIGN(const auto demand, NumberAt(reader, "demand_per_s"));
+  TRY_ASSIGN(decision.measured_now_ms, NumberOrNone(reader, "measured_now_ms"));
+  TRY_ASSIGN(const auto demand, NumberOrNone(reader, "demand_per_s"));
   decision.demand_per_s = demand.value_or(0);
   TRY_ASSIGN(decision.request, WordsAt(reader, "request"));
   TRY_ASSIGN(const JsonReader takes_back, reader.At("takes_back"));

@@ -13,7 +13,7 @@ namespace rudderfish {
 namespace {
 
 // Of the seed; see kChoiceStream in rollout.cc.
-constexpr uint64_t kLookStream = uint64_t{9} << 40, kValidationStream = uint64_t{10} << 40,
+constexpr uint64_t kLookStream = uint64_t{9} << 40, kRoutingValidationStream = uint64_t{10} << 40,
                    kJudgeStream = uint64_t{11} << 40;
 constexpr int kLooks = 4;
 constexpr double kScaleFrom = 0.5;  // Of a training of both tiers.
@@ -155,7 +155,7 @@ RoutingValidation ValidateRouting(std::span<const RoutingWorld* const> worlds,
                                   const std::vector<float>& weights, int episodes, uint64_t seed,
                                   ThreadPool* pool) {
   const std::shared_ptr<const RoutingPolicy> learned[] = {LearnedOf(*worlds[0], weights)};
-  const auto figures = FiguresOf(worlds, learned, episodes, kValidationStream, seed, pool);
+  const auto figures = FiguresOf(worlds, learned, episodes, kRoutingValidationStream, seed, pool);
   RoutingValidation mean;
   const double share = 1 / static_cast<double>(figures[0].size());
   for (const RoutingFigures& one : figures[0]) {

@@ -93,12 +93,12 @@ RoutingFigures Difference(const RoutingFigures& now, const RoutingFigures& befor
 
 }  // namespace
 
-RoutingStory TellRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
-                         const std::shared_ptr<const RegionWorld>& world) {
+RoutingEpisodeStory TellRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
+                                const std::shared_ptr<const RegionWorld>& world) {
   const WitnessedRouting witnessed(policy);
   RegionSimulator simulator(world, LawsOf(*world));
   RoutingRun run(witnessed, episode, &simulator);
-  RoutingStory story;
+  RoutingEpisodeStory story;
   for (int step = 0; step < world->steps(); ++step) {
     const RoutingFigures before = simulator.figures();
     run.Step();

@@ -41,13 +41,13 @@ struct RoutingStep {
   RoutingFigures after;  // Of the interval that followed, alone.
 };
 
-struct RoutingStory {
+struct RoutingEpisodeStory {
   std::vector<RoutingStep> steps;
   RoutingFigures figures;
 };
 
 // A whole episode.
-RoutingStory TellRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
-                         const std::shared_ptr<const RegionWorld>& world);
+RoutingEpisodeStory TellRouting(const RoutingPolicy& policy, const RegionEpisode& episode,
+                                const std::shared_ptr<const RegionWorld>& world);
 
 }  // namespace rudderfish

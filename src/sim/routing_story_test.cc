@@ -21,10 +21,10 @@ std::shared_ptr<const RegionWorld> WorldOf(const char* scenario) {
 
 std::unique_ptr<RoutingPolicy> Mpc() { return MakeRoutingPolicy(*ParsePolicySpec("mpc")).value(); }
 
-TEST(RoutingStory, TellsTheEpisodeThatIsJudged) {
+TEST(RoutingEpisodeStory, TellsTheEpisodeThatIsJudged) {
   const auto world = WorldOf("scenarios/multicloud-16.yaml");
   const RegionEpisode episode = JudgedEpisode(world->variants[0], 3, 1);
-  const RoutingStory story = TellRouting(*Mpc(), episode, world);
+  const RoutingEpisodeStory story = TellRouting(*Mpc(), episode, world);
   RegionSimulator simulator(world, LawsOf(*world));
   const RoutingFigures judged = RunRouting(*Mpc(), episode, &simulator);
   EXPECT_EQ(story.figures.objective(), judged.objective());
@@ -39,9 +39,10 @@ TEST(RoutingStory, TellsTheEpisodeThatIsJudged) {
   EXPECT_NEAR(changes, judged.changes, 1e-6);
 }
 
-TEST(RoutingStory, SharesOfAnOriginMoveFromOneRegionToOthers) {
+TEST(RoutingEpisodeStory, SharesOfAnOriginMoveFromOneRegionToOthers) {
   const auto world = WorldOf("scenarios/multicloud-16.yaml");
-  const RoutingStory story = TellRouting(*Mpc(), JudgedEpisode(world->variants[0], 3, 1), world);
+  const RoutingEpisodeStory story =
+      TellRouting(*Mpc(), JudgedEpisode(world->variants[0], 3, 1), world);
   const size_t regions = world->network->regions.size();
   std::vector<double> shares(regions * regions, 0);
   for (size_t r = 0; r < regions; ++r) shares[r * regions + r] = 1;  // At home, as it begins.
@@ -66,9 +67,10 @@ TEST(RoutingStory, SharesOfAnOriginMoveFromOneRegionToOthers) {
   EXPECT_GT(moved, 0u);
 }
 
-TEST(RoutingStory, EachServiceThatSharesNodesIsTold) {
+TEST(RoutingEpisodeStory, EachServiceThatSharesNodesIsTold) {
   const auto world = WorldOf("scenarios/multicloud-services.yaml");
-  const RoutingStory story = TellRouting(*Mpc(), JudgedEpisode(world->variants[0], 3, 1), world);
+  const RoutingEpisodeStory story =
+      TellRouting(*Mpc(), JudgedEpisode(world->variants[0], 3, 1), world);
   for (const RoutingStep& step : story.steps)
     EXPECT_EQ(step.services.size(), world->services.size());
 }
