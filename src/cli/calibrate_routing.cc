@@ -63,7 +63,7 @@ Result<CalibrationResult> CalibrateRoutingPolicy(const CalibrationRequest& reque
   RoutingCalibration calibration =
       CalibrateRouting(request.scenario.name, world, policy, options, request.pool);
   if (calibration.finalists.empty())
-    return Fail(ErrorCode::kFailedPrecondition, "stopped before any setting was judged");
+    return Fail(ErrorCode::kCancelled, "stopped before any setting was judged");
   calibration.sha256 = request.sha256;
   CalibrationResult result{.table = RoutingCalibrationTable(calibration),
                            .yaml = RoutingCalibrationYaml(calibration),

@@ -62,7 +62,7 @@ Result<CalibrationResult> CalibrateScalingPolicy(const CalibrationRequest& reque
   Calibration calibration =
       CalibrateScaling(scenario, loads, GridOf(calibrated, peak_per_s), options, request.pool);
   if (calibration.finalists.empty()) {
-    return Fail(ErrorCode::kFailedPrecondition,
+    return Fail(ErrorCode::kCancelled,
                 "stopped before any setting was judged on simulated requests");
   }
   calibration.sha256 = request.sha256;

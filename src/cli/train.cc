@@ -232,7 +232,7 @@ Result<ExitStatus> Report(const Arguments& arguments, const Session& session, co
     Say(session, "{}{}", seeds ? fmt::format("seed {}: ", number) : "", verdict);
   }
   Say(session, "Next: rudderfish evaluate {} {},learned={}",
-      ScenarioToEvaluate(arguments, job, seeds), world.comparison(arguments), folder);
+      ScenarioToEvaluate(arguments, job, seeds), world.comparison(arguments, job.options), folder);
   return ExitStatus::kDone;
 }
 

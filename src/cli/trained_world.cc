@@ -7,6 +7,8 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/routing_options.h"
@@ -22,14 +24,10 @@ namespace {
 
 constexpr int64_t kValidationEpisodesMin = 4, kValidationEpisodesMax = 100'000;
 
-// "--NAME VALUE " for each of `names` that was given.
-std::string AsTyped(const Arguments& arguments, std::initializer_list<std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names) {
-    if (arguments.Has(name))
-      text += fmt::format("--{} {} ", name, ShellWord(*arguments.Text(name)));
-  }
-  return text;
+// "--NAME A,B ", or nothing: the default is all of them.
+std::string Chosen(std::string_view name, const std::vector<std::string>& values) {
+  if (values.empty()) return "";
+  return fmt::format("--{} {} ", name, ShellWord(fmt::format("{}", fmt::join(values, ","))));
 }
 
 Result<void> SetValidationEpisodes(const Arguments& arguments, TrainOptions* options) {
@@ -47,15 +45,19 @@ Result<RoutingTiers> TiersOf(const Arguments& arguments) {
 
 Result<void> PrepareMoves(const Arguments&, const Scenario&, TrainOptions*) { return {}; }
 
-std::string CompareMoves(const Arguments&) { return "--policy stay,kube-default,greedy"; }
+std::string CompareMoves(const Arguments&, const TrainOptions&) {
+  return "--policy stay,kube-default,greedy";
+}
 
 Result<void> PreparePlacement(const Arguments&, const Scenario&, TrainOptions* options) {
   UsePlacementDefaults(options);
   return {};
 }
 
-std::string ComparePlacement(const Arguments& arguments) {
-  return AsTyped(arguments, {"objective"}) +
+std::string ComparePlacement(const Arguments& arguments, const TrainOptions&) {
+  std::vector<std::string> objective;
+  if (arguments.Has("objective")) objective.push_back(*arguments.Text("objective"));
+  return Chosen("objective", objective) +
          "--policy least-allocated,most-allocated,round-robin,kube-default,greedy";
 }
 
@@ -100,8 +102,8 @@ Result<void> PrepareScaling(const Arguments& arguments, const Scenario& scenario
   return {};
 }
 
-std::string CompareScaling(const Arguments& arguments) {
-  return "--task scale " + AsTyped(arguments, {"load"}) + "--policy hpa:cpu=60";
+std::string CompareScaling(const Arguments&, const TrainOptions& learned) {
+  return "--task scale " + Chosen("load", learned.scaling->loads) + "--policy hpa:cpu=60";
 }
 
 Result<void> PrepareRouting(const Arguments& arguments, const Scenario& scenario,
@@ -112,8 +114,9 @@ Result<void> PrepareRouting(const Arguments& arguments, const Scenario& scenario
   return SetValidationEpisodes(arguments, options);
 }
 
-std::string CompareRouting(const Arguments& arguments) {
-  return AsTyped(arguments, {"regions", "variant"}) + "--policy " +
+std::string CompareRouting(const Arguments& arguments, const TrainOptions& learned) {
+  return Chosen("regions", learned.routing->regions) +
+         Chosen("variant", learned.routing->variants) + "--policy " +
          ShellWord(arguments.Text("rule").value_or("locality,lp,mpc"));
 }
 

@@ -23,7 +23,7 @@ struct TrainedWorld {
   // Whether the saved network decides, or a rule that it steps back to. May be nullptr.
   Result<std::string> (*verdict)(const std::filesystem::path& best);
   // Arguments of `evaluate` that follow the scenario, up to the policies to compare with.
-  std::string (*comparison)(const Arguments& arguments);
+  std::string (*comparison)(const Arguments& arguments, const TrainOptions& learned);
 };
 
 const TrainedWorld& TrainedWorldOf(TaskKind task);

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <semaphore>
 #include <thread>
 
 #include "policy/baselines.h"
@@ -14,6 +13,7 @@
 #include "policy/registry.h"
 #include "sim/sim_cluster.h"
 #include "task/migration.h"
+#include "tests/support/slow_greedy.h"
 #include "tests/support/small_world.h"
 
 // The Controller over the simulated cluster. It stands here because control may not include sim.
@@ -410,24 +410,6 @@ TEST_F(ControllerTest, ANodeThatLeavesIsEmptiedAndNothingElseIsMoved) {
   }
 }
 
-// Until it is told to go on it has no answer.
-class SlowGreedy final : public Policy {
- public:
-  std::string_view name() const override { return "slow"; }
-  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override {
-    return greedy_.NewMemory(seed);
-  }
-  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
-    go_on_.acquire();
-    greedy_.Decide(asks, answers);
-  }
-  void GoOn() const { go_on_.release(); }
-
- private:
-  GreedyPolicy greedy_;
-  mutable std::counting_semaphore<> go_on_{0};
-};
-
 TEST_F(ControllerTest, APolicyThatIsAskedOnAWorkerDoesNotBlockTheController) {
   Worker worker;
   const SlowGreedy slow;
@@ -438,7 +420,7 @@ TEST_F(ControllerTest, APolicyThatIsAskedOnAWorkerDoesNotBlockTheController) {
   EXPECT_EQ(*controller->Turn(), TurnResult::kThinking);
   EXPECT_FALSE(controller->DropThought());
   EXPECT_TRUE(journal_.rows().empty());
-  for (int i = 0; i < 1000; ++i) slow.GoOn();
+  slow.GoOn(1000);
   EXPECT_EQ(*controller->RunPlan(), TurnResult::kStopped);
   EXPECT_FALSE(controller->is_thinking());
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "policy/greedy.h"
 #include "sim/sim_cluster.h"
 #include "task/migration.h"
+#include "tests/support/slow_greedy.h"
 #include "tests/support/small_world.h"
 
 // A policy may think for long, and pods and nodes that come or go meanwhile change the ids of the
@@ -20,24 +20,6 @@ namespace rudderfish {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Answers once it is told to.
-class SlowGreedy final : public Policy {
- public:
-  std::string_view name() const override { return "slow"; }
-  std::unique_ptr<Memory> NewMemory(uint64_t seed) const override {
-    return greedy_.NewMemory(seed);
-  }
-  void Decide(std::span<Ask> asks, std::span<Answer> answers) const override {
-    go_on_.acquire();
-    greedy_.Decide(asks, answers);
-  }
-  void GoOn() const { go_on_.release(1000); }
-
- private:
-  GreedyPolicy greedy_;
-  mutable std::counting_semaphore<> go_on_{0};
-};
 
 // A simulated cluster whose pods and nodes have names. Two pods can change their ids; a node can
 // give its id to another node.
@@ -148,7 +130,7 @@ TEST_F(Renumbering, TheMoveIsThatOfThePodThatWasChosen) {
                           {.thinker = &worker_});
     ASSERT_EQ(*controller.Turn(), TurnResult::kThinking);
     cluster.SwapPods(first.pod, other);
-    slow.GoOn();
+    slow.GoOn(1000);
     ASSERT_EQ(*controller.RunPlan(), TurnResult::kStopped);
     ASSERT_FALSE(cluster.done.empty());
     EXPECT_EQ(cluster.done[0].pod, "pod-" + std::to_string(first.pod)) << "seed " << seed;
@@ -168,7 +150,7 @@ TEST_F(Renumbering, NoPodGoesToTheNodeThatTookTheIdOfTheOneChosen) {
                         {.thinker = &worker_});
   ASSERT_EQ(*controller.Turn(), TurnResult::kThinking);
   cluster.ReplaceNode(first.to);
-  slow_.GoOn();
+  slow_.GoOn(1000);
   EXPECT_EQ(*controller.RunPlan(), TurnResult::kRefused);
   EXPECT_TRUE(cluster.done.empty());
   ASSERT_EQ(journal_.rows().size(), 1u);
